@@ -1,0 +1,3 @@
+module github.com/s2n-go/s2n
+
+go 1.25.0

@@ -1,0 +1,1 @@
+// Empty on purpose: see third_party/README.md, "Why stubs".

@@ -83,7 +83,7 @@ else
   need cc gcc gcc 'gcc musl-dev'
 fi
 need cmake cmake cmake cmake
-need perl perl perl-interpreter perl
+need perl perl perl perl
 need go golang-go golang go
 for tool in ar ld nm objcopy; do need $tool binutils binutils binutils; done
 need sha256sum coreutils coreutils coreutils
@@ -382,8 +382,9 @@ EOF
 
   dir=result-${id:0:12}
   if [ -d "$s2n_dir/$dir" ]; then
-    # Same library from other inputs: only what is beside it is new.
+    # The same code from other inputs: only what is beside it is new.
     mv -f "$work/include/"* "$s2n_dir/$dir/include/"
+    mv -f "$work/lib/"* "$s2n_dir/$dir/lib/"
     mv -f "$work/inputs" "$s2n_dir/$dir/inputs"
     rm -rf "$work"
   else

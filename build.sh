@@ -252,8 +252,8 @@ run_build() {
   # Over 128: killed, not failed.
   [ "$status" -gt 128 ] || rm -f "$dir/.at-work"
   if [ "$status" != 0 ]; then
-    # ninja and make print each failed command with its output.
-    grep -v '^\[[0-9/ ]*%*\]' "$log" | tail -n 60 >&2 || true
+    # What the compiler said, without the progress and ninja's command lines.
+    awk '/^FAILED:/ { print; getline; next } !/^(\[|-- )/' "$log" | tail -n 60 >&2
     die "the build in ${dir#"$root"/} failed (all of it: ${log#"$root"/})"
   fi
 }

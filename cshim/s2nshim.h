@@ -1,0 +1,188 @@
+/* The C side of package cshim: our own prototypes, no upstream header needed.
+ *
+ * Rules that hold for every function here:
+ *  - A call that can fail returns s2nshim_result by value. s2n's errno and
+ *    AWS-LC's error queue belong to the OS thread, so they are read in the
+ *    call that failed and nowhere else.
+ *  - No call blocks and no call runs Go code.
+ *  - Strings returned as const char* are static and never freed.
+ */
+#ifndef S2NSHIM_H
+#define S2NSHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct s2nshim_cert s2nshim_cert;     /* a certificate chain and its key; immutable, reference counted */
+typedef struct s2nshim_store s2nshim_store;   /* a set of trusted roots; reference counted */
+typedef struct s2nshim_config s2nshim_config; /* frozen once a connection uses it; reference counted */
+typedef struct s2nshim_conn s2nshim_conn;     /* one connection; one owner */
+
+enum {
+    S2NSHIM_OK = 0,
+    S2NSHIM_WANT_READ,    /* call again when the transport has bytes */
+    S2NSHIM_WANT_WRITE,   /* call again when the transport takes bytes */
+    S2NSHIM_WANT_VERIFY,  /* s2nshim_conn_verified must be called first */
+    S2NSHIM_CLOSE_NOTIFY, /* the peer ended the stream as TLS ends it */
+    S2NSHIM_CUT,          /* the transport ended without close_notify */
+    S2NSHIM_SYS,          /* a system call failed: sys */
+    S2NSHIM_ALERT,        /* the peer sent a fatal alert: alert */
+    S2NSHIM_NOT_TLS,      /* the peer's first bytes are no TLS record */
+    S2NSHIM_FLOOD,        /* too many records in a row that carry no data */
+    S2NSHIM_FAILED        /* s2n failed: code, and crypto and x509 where they add something */
+};
+
+enum {
+    /* Bytes wait in the out buffer, s2nshim_conn_out (buffer transport, or a socket that is full). */
+    S2NSHIM_FLAG_OUT = 1,
+    /* A message (key update, warning alert) wants s2nshim_conn_flush, by whoever may write. */
+    S2NSHIM_FLAG_FLUSH = 2
+};
+
+typedef struct s2nshim_result {
+    int64_t n;       /* bytes of plaintext */
+    uint64_t delay;  /* ns that s2n wants between a bad record and the alert */
+    int32_t status;
+    int32_t code;    /* s2n's error code */
+    uint32_t crypto; /* AWS-LC's packed error */
+    int32_t sys;     /* errno */
+    int32_t x509;    /* X509_V_ERR_* of a chain that did not verify */
+    uint8_t alert;   /* received (S2NSHIM_ALERT), or the one queued for the peer */
+    uint8_t flags;
+} s2nshim_result;
+
+/* ---- init.c */
+s2nshim_result s2nshim_init(void); /* any number of times, from any thread */
+
+/* ---- mem.c */
+typedef struct s2nshim_mem_stats {
+    int64_t s2n_bytes;   /* held by s2n-tls through the shim's allocator */
+    int64_t s2n_blocks;
+    int64_t pool_bytes;  /* free record buffers kept for reuse */
+    int64_t conns;       /* live objects, by kind */
+    int64_t configs;
+    int64_t certs;
+    int64_t stores;
+} s2nshim_mem_stats;
+s2nshim_mem_stats s2nshim_mem_get_stats(void);
+int64_t s2nshim_mem_trim(void); /* gives record buffers that stayed unused since the last call back to the system; bytes still kept */
+void s2nshim_free(void *p);     /* what a function below says must be freed */
+
+/* ---- error.c */
+enum { S2NSHIM_ERRORS_END = -1 };
+const char *s2nshim_error_name(int32_t code);
+const char *s2nshim_error_message(int32_t code);
+int32_t s2nshim_error_type(int32_t code);      /* s2n_error_get_type */
+int32_t s2nshim_error_next(int32_t code);      /* walks all of s2n's codes from 0; S2NSHIM_ERRORS_END after the last */
+int32_t s2nshim_error_alert(int32_t code, int32_t x509, int32_t version); /* the alert that names the fault */
+const char *s2nshim_x509_error_message(int32_t x509);
+void s2nshim_crypto_error_message(uint32_t crypto, char *out, size_t size);
+int32_t s2nshim_error_queue_depth(void);       /* of this thread; for tests */
+
+/* ---- fips.c */
+typedef struct s2nshim_module_info {
+    int32_t fips;              /* FIPS_mode() */
+    const char *awslc_version; /* awslc_version_string() */
+} s2nshim_module_info;
+s2nshim_module_info s2nshim_module(void);
+int32_t s2nshim_self_test(void); /* 1 passed; -1 integrity, -2 known answers */
+
+/* ---- policy.c */
+enum { S2NSHIM_POLICY_MAX = 64 };
+typedef struct s2nshim_policy_info {
+    const char *name;
+    int32_t fips; /* s2n's FIPS 140-3 rule holds */
+    uint16_t min_version;
+    uint16_t max_version;
+    uint16_t n_suites, n_groups, n_schemes, n_hybrids;
+    uint16_t suites[S2NSHIM_POLICY_MAX];
+    uint16_t groups[S2NSHIM_POLICY_MAX]; /* hybrids and pure ML-KEM first */
+    uint16_t schemes[S2NSHIM_POLICY_MAX];
+} s2nshim_policy_info;
+const char *s2nshim_policy_name(int32_t index); /* NULL after the last */
+int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *out); /* 0 found, -1 unknown, -2 refused by s2n */
+
+/* ---- cert.c */
+/* PEM of the chain, leaf first, and of the key; neither needs a final NUL, nor is kept. */
+s2nshim_result s2nshim_cert_new(const uint8_t *chain, uint32_t chain_len, const uint8_t *key, uint32_t key_len, s2nshim_cert **out);
+void s2nshim_cert_free(s2nshim_cert *cert);
+s2nshim_result s2nshim_store_new(s2nshim_store **out);
+s2nshim_result s2nshim_store_add(s2nshim_store *store, const uint8_t *der, size_t len);
+void s2nshim_store_free(s2nshim_store *store);
+
+/* ---- config.c */
+enum { S2NSHIM_SERVER = 0, S2NSHIM_CLIENT = 1 };
+enum { S2NSHIM_AUTH_NONE = 0, S2NSHIM_AUTH_OPTIONAL, S2NSHIM_AUTH_REQUIRED };
+enum { S2NSHIM_RECORDS_DYNAMIC = 0, S2NSHIM_RECORDS_LOW_LATENCY, S2NSHIM_RECORDS_THROUGHPUT };
+typedef struct s2nshim_config_params {
+    const char *policy;
+    const uint8_t *protocols; /* ALPN, each with a length byte before it */
+    s2nshim_store *store;     /* NULL: no chain verifies */
+    uint32_t protocols_len;
+    uint8_t role;
+    uint8_t client_auth;
+    uint8_t skip_verify; /* take any chain; it is still handed to s2nshim_conn_peer_certs */
+    uint8_t records;
+    uint8_t blinding;    /* keep s2n's delay after a record that did not decrypt */
+} s2nshim_config_params;
+s2nshim_result s2nshim_config_new(const s2nshim_config_params *params, s2nshim_cert *const *certs, int32_t n_certs, s2nshim_config **out);
+void s2nshim_config_free(s2nshim_config *config); /* drops the caller's reference */
+
+/* ---- conn.c */
+/* fd: a non-blocking socket that outlives the connection, or -1 for the buffer transport.
+ * server_name: for SNI, or NULL. */
+s2nshim_result s2nshim_conn_new(s2nshim_config *config, int32_t fd, const char *server_name, s2nshim_conn **out);
+void s2nshim_conn_free(s2nshim_conn *conn);
+s2nshim_result s2nshim_conn_negotiate(s2nshim_conn *conn);
+/* The answer to S2NSHIM_WANT_VERIFY: 0 accepts the chain, an alert refuses it. */
+void s2nshim_conn_verified(s2nshim_conn *conn, uint8_t alert);
+/* Ends a handshake from outside with an alert, as a failure inside would. */
+s2nshim_result s2nshim_conn_abort(s2nshim_conn *conn, uint8_t alert);
+/* The peer's certificates, each as a 4-byte length (host order) and DER, in memory that s2nshim_free frees; NULL if none.
+ * verified: AWS-LC's verified chain with its root, else the chain as sent. */
+uint8_t *s2nshim_conn_peer_certs(s2nshim_conn *conn, int32_t verified, size_t *len);
+
+typedef struct s2nshim_conn_info {
+    const char *policy;
+    const char *handshake_type;
+    char protocol[256]; /* ALPN; empty if none */
+    char server_name[256];
+    uint16_t version; /* 0x0303, 0x0304 */
+    uint16_t suite;
+    uint16_t group;
+    uint16_t scheme;        /* the server's signature */
+    uint16_t client_scheme; /* 0: none */
+    uint8_t resumed;
+    uint8_t retried; /* a HelloRetryRequest happened */
+    uint8_t fips;    /* the policy holds s2n's FIPS rule */
+    uint8_t ems;
+    uint8_t client_cert;
+} s2nshim_conn_info;
+/* After the handshake: what was agreed; then frees what only the handshake needed. */
+s2nshim_result s2nshim_conn_finish(s2nshim_conn *conn, s2nshim_conn_info *out);
+
+typedef struct s2nshim_conn_counts {
+    uint64_t wire_in, wire_out;   /* bytes */
+    uint64_t reads, writes;       /* system calls on the socket transport */
+    int64_t native;               /* bytes of C memory held now */
+} s2nshim_conn_counts;
+s2nshim_conn_counts s2nshim_conn_get_counts(s2nshim_conn *conn); /* any time, any thread */
+/* The first bytes the peer sent, at most 5, and how many: to say what is there instead of TLS. */
+int32_t s2nshim_conn_first_bytes(s2nshim_conn *conn, uint8_t out[5]);
+
+/* ---- io.c: one reader and one writer at once */
+s2nshim_result s2nshim_conn_read(s2nshim_conn *conn, void *buf, size_t len);
+/* Plaintext that a read would give without touching the transport; for WriteTo and for tests. */
+size_t s2nshim_conn_buffered(s2nshim_conn *conn);
+s2nshim_result s2nshim_conn_write(s2nshim_conn *conn, const void *buf, size_t len);
+s2nshim_result s2nshim_conn_flush(s2nshim_conn *conn); /* out buffer, key update, warning alert */
+s2nshim_result s2nshim_conn_key_update(s2nshim_conn *conn, int32_t ask_peer);
+/* Sends close_notify, or the alert of a failure, once; what it cannot send at once it leaves in the out buffer. */
+s2nshim_result s2nshim_conn_close_write(s2nshim_conn *conn);
+/* The buffer transport: where ciphertext goes in, how much came (0: the end), where it waits, how much left. */
+void *s2nshim_conn_in_space(s2nshim_conn *conn, size_t *len);
+void s2nshim_conn_in_filled(s2nshim_conn *conn, size_t n);
+const void *s2nshim_conn_out(s2nshim_conn *conn, size_t *len);
+void s2nshim_conn_out_sent(s2nshim_conn *conn, size_t n);
+
+#endif

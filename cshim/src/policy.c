@@ -1,0 +1,84 @@
+/* s2n's security policies as plain lists. */
+#include <string.h>
+
+#include "shim.h"
+#include "tls/s2n_cipher_preferences.h"
+#include "tls/s2n_ecc_preferences.h"
+#include "tls/s2n_kem_preferences.h"
+#include "tls/s2n_security_policies.h"
+#include "tls/s2n_signature_algorithms.h"
+
+SHIM_EXPORT const char *s2nshim_policy_name(int32_t index)
+{
+    for (int32_t i = 0; i <= index; i++) {
+        if (security_policy_selection[i].version == NULL) {
+            return NULL;
+        }
+    }
+    return security_policy_selection[index].version;
+}
+
+static uint16_t wire_version(uint8_t s2n_version)
+{
+    /* s2n counts 30, 31 … 34 for SSL 3.0, TLS 1.0 … 1.3. */
+    return (uint16_t) (0x0300 + s2n_version - S2N_SSLv3);
+}
+
+SHIM_EXPORT int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *out)
+{
+    const struct s2n_security_policy *policy = NULL;
+    for (const struct s2n_security_policy_selection *s = security_policy_selection; s->version != NULL; s++) {
+        if (strcmp(s->version, name) == 0) {
+            policy = s->security_policy;
+            memset(out, 0, sizeof(*out));
+            out->name = s->version;
+            break;
+        }
+    }
+    if (policy == NULL) {
+        return -1;
+    }
+    for (size_t i = 0; i < deprecated_security_policies_len; i++) {
+        if (strcmp(deprecated_security_policies[i], name) == 0) {
+            return -2;
+        }
+    }
+    out->fips = policy->rules[S2N_FIPS_140_3];
+    out->min_version = wire_version(policy->minimum_protocol_version);
+    out->max_version = wire_version(S2N_TLS12);
+
+    const struct s2n_cipher_preferences *ciphers = policy->cipher_preferences;
+    for (uint16_t i = 0; i < ciphers->count && out->n_suites < S2NSHIM_POLICY_MAX; i++) {
+        const struct s2n_cipher_suite *suite = ciphers->suites[i];
+        if (!suite->available) {
+            continue;
+        }
+        if (suite->minimum_required_tls_version >= S2N_TLS13) {
+            out->max_version = wire_version(S2N_TLS13);
+        }
+        out->suites[out->n_suites++] = (uint16_t) (suite->iana_value[0] << 8 | suite->iana_value[1]);
+    }
+    const struct s2n_kem_preferences *kems = policy->kem_preferences;
+    for (uint8_t i = 0; kems != NULL && i < kems->tls13_kem_group_count && out->n_groups < S2NSHIM_POLICY_MAX; i++) {
+        if (s2n_kem_group_is_available(kems->tls13_kem_groups[i])) {
+            out->groups[out->n_groups++] = kems->tls13_kem_groups[i]->iana_id;
+            out->n_hybrids++;
+        }
+    }
+    const struct s2n_ecc_preferences *curves = policy->ecc_preferences;
+    for (uint8_t i = 0; curves != NULL && i < curves->count && out->n_groups < S2NSHIM_POLICY_MAX; i++) {
+        out->groups[out->n_groups++] = curves->ecc_curves[i]->iana_id;
+    }
+    const struct s2n_signature_preferences *sigs = policy->signature_preferences;
+    for (uint8_t i = 0; i < sigs->count && out->n_schemes < S2NSHIM_POLICY_MAX; i++) {
+        uint16_t scheme = sigs->signature_schemes[i]->iana_value;
+        bool seen = false; /* s2n has some schemes once a protocol version */
+        for (uint16_t k = 0; k < out->n_schemes; k++) {
+            seen = seen || out->schemes[k] == scheme;
+        }
+        if (!seen) {
+            out->schemes[out->n_schemes++] = scheme;
+        }
+    }
+    return 0;
+}

@@ -18,7 +18,7 @@ static void init_once(void)
         init_result = shim_failure();
         return;
     }
-    if (!s2nshim_seam_check()) {
+    if (!shim_seam_check()) {
         /* The pin moved and what a seam hangs on moved with it: never run on a guess. */
         init_result = (s2nshim_result){ .status = S2NSHIM_FAILED, .code = S2N_ERR_SAFETY };
         return;

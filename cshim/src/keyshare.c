@@ -17,7 +17,7 @@ static int key_share_recv(struct s2n_connection *conn, struct s2n_stuffer *exten
 }
 
 // C has no way to start a constant from another one, so the fields are spelled
-// out, and s2nshim_seam_check compares them with upstream's.
+// out, and shim_seam_check compares them with upstream's.
 const s2n_extension_type s2n_client_key_share_extension = {
     .iana_value = TLS_EXTENSION_KEY_SHARE,
     .is_response = false,
@@ -32,7 +32,7 @@ const s2n_extension_type s2n_client_key_share_extension = {
 _Static_assert(sizeof(s2n_extension_type) == 8 + 4 * sizeof(void (*)(void)),
         "s2n_extension_type has other fields than keyshare.c knows");
 
-bool s2nshim_seam_check(void)
+bool shim_seam_check(void)
 {
     const s2n_extension_type *ours = &s2n_client_key_share_extension;
     const s2n_extension_type *theirs = &s2n_upstream_client_key_share_extension;

@@ -11,4 +11,4 @@ extern const s2n_extension_type s2n_upstream_client_key_share_extension;
 
 // Whether each seam differs from upstream's original only where it means to.
 // Called once at init: a moved pin that changed a field must not go unnoticed.
-bool s2nshim_seam_check(void);
+bool shim_seam_check(void);

@@ -220,3 +220,6 @@ func (c *Conn) Out() []byte {
 
 // OutSent says how much of Out left.
 func (c *Conn) OutSent(n int) { C.s2nshim_conn_out_sent(c.ptr, C.size_t(n)) }
+
+// SendAlert is CloseWrite for a connection whose reader failed, and nothing for any other.
+func (c *Conn) SendAlert() Result { return result(C.s2nshim_conn_send_alert(c.ptr)) }

@@ -179,6 +179,8 @@ s2nshim_result s2nshim_conn_flush(s2nshim_conn *conn); /* out buffer, key update
 s2nshim_result s2nshim_conn_key_update(s2nshim_conn *conn, int32_t ask_peer);
 /* Sends close_notify, or the alert of a failure, once; what it cannot send at once it leaves in the out buffer. */
 s2nshim_result s2nshim_conn_close_write(s2nshim_conn *conn);
+/* The same, where a failure has an alert to tell; else nothing. */
+s2nshim_result s2nshim_conn_send_alert(s2nshim_conn *conn);
 /* The buffer transport: where ciphertext goes in, how much came (0: the end), where it waits, how much left. */
 void *s2nshim_conn_in_space(s2nshim_conn *conn, size_t *len);
 void s2nshim_conn_in_filled(s2nshim_conn *conn, size_t n);

@@ -564,6 +564,14 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_close_write(s2nshim_conn *conn)
     return r;
 }
 
+SHIM_EXPORT s2nshim_result s2nshim_conn_send_alert(s2nshim_conn *conn)
+{
+    if (!conn->failed) {
+        return (s2nshim_result){ 0 };
+    }
+    return s2nshim_conn_close_write(conn);
+}
+
 SHIM_EXPORT const void *s2nshim_conn_out(s2nshim_conn *conn, size_t *len)
 {
     *len = conn->out_end - conn->out_start;

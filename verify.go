@@ -1,0 +1,87 @@
+package s2n
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"strings"
+)
+
+// Alerts that this package sends by itself, RFC 8446, 6.
+const (
+	alertBadCertificate       Alert = 42
+	alertIllegalParameter     Alert = 47
+	alertUnsupportedExtension Alert = 110
+)
+
+// serverNameToSend returns what SNI says for a name: no trailing dot, and nothing
+// for an IP address (RFC 6066, 3). A name with bytes that no host name has is an
+// error, since C would cut it at a NUL.
+func serverNameToSend(name string) (string, error) {
+	for i := 0; i < len(name); i++ {
+		if name[i] <= ' ' || name[i] >= 0x7f {
+			return "", configError("config", "ServerName %q: byte %#02x is in no host name; an international name is given in its xn-- form", name, name[i])
+		}
+	}
+	if len(name) > 255 {
+		return "", configError("config", "ServerName: %d bytes, a host name has 255 at most", len(name))
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	if i := strings.LastIndex(host, "%"); i > 0 {
+		host = host[:i] // an IPv6 zone
+	}
+	if net.ParseIP(host) != nil {
+		return "", nil
+	}
+	return strings.TrimSuffix(name, "."), nil
+}
+
+func parseChain(ders [][]byte) ([]*x509.Certificate, error) {
+	chain := make([]*x509.Certificate, 0, len(ders))
+	for _, der := range ders {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return chain, err
+		}
+		chain = append(chain, c)
+	}
+	return chain, nil
+}
+
+// verifyPeer is the step between AWS-LC's verdict on the peer's chain and the
+// handshake's going on: it keeps the certificates, and holds the name of the leaf
+// against ServerName. It returns the alert for the peer, 0 to go on.
+func (c *Conn) verifyPeer() (Alert, error) {
+	sent, err := parseChain(c.shim.PeerCerts(false))
+	if err != nil {
+		return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
+			Message: "the peer's certificate cannot be parsed", Err: err}
+	}
+	c.peerCerts = sent
+	if verified := c.shim.PeerCerts(true); verified != nil {
+		chain := make([]*x509.Certificate, 0, len(verified))
+		for i, der := range verified {
+			if i < len(sent) && bytes.Equal(der, sent[i].Raw) {
+				chain = append(chain, sent[i])
+				continue
+			}
+			parsed, err := x509.ParseCertificate(der)
+			if err != nil {
+				return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
+					Message: "a certificate of the verified chain cannot be parsed", Err: err}
+			}
+			chain = append(chain, parsed)
+		}
+		c.verifiedChains = [][]*x509.Certificate{chain}
+	}
+	if c.role == roleServer || c.config.InsecureSkipVerify {
+		return 0, nil
+	}
+	if err := sent[0].VerifyHostname(c.name); err != nil {
+		return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
+			Message: "the certificate is for another name",
+			Err:     &tls.CertificateVerificationError{UnverifiedCertificates: sent, Err: err}}
+	}
+	return 0, nil
+}

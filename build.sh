@@ -44,12 +44,14 @@ while [ $# -gt 0 ]; do
       flavour=${1#--} ;;
     --prefix)
       prefix=/usr/local
-      if [ $# -gt 1 ] && [ "${2#-}" = "$2" ]; then prefix=$2; shift; fi ;;
-    --prefix=*) prefix=${1#--prefix=} ;;
+      if [ $# -gt 1 ] && [ "${2#-}" = "$2" ]; then prefix=$2; shift; fi
+      [ -n "$prefix" ] || die "--prefix needs a folder" ;;
+    --prefix=*)
+      prefix=${1#--prefix=}
+      [ -n "$prefix" ] || die "--prefix needs a folder" ;;
     -h|--help) usage; exit 0 ;;
     *) die "unknown argument: $1 (./build.sh --help lists them)" ;;
   esac
-  [ "$prefix" != "" ] || case $1 in --prefix*) die "--prefix needs a folder" ;; esac
   shift
 done
 
@@ -58,6 +60,17 @@ case $module in
   3|3.1|4) ;;
   *) die "FIPS_MODULE=$module: there are 3, 3.1 and 4" ;;
 esac
+
+# own_source VAR DIR FILE: DIR as an absolute path, which must hold FILE.
+own_source() {
+  [ -e "$2/$3" ] || die "$1=$2: no $3 in it"
+  (cd "$2" && pwd -P)
+}
+
+s2n_src=
+[ -z "${S2N_SRC:-}" ] || s2n_src=$(own_source S2N_SRC "$S2N_SRC" api/s2n.h)
+awslc_src=
+[ -z "${AWSLC_SRC:-}" ] || awslc_src=$(own_source AWSLC_SRC "$AWSLC_SRC" crypto/fipsmodule)
 
 # For the tests only: AWS-LC with one of its known-answer tests made to fail
 # (its own FIPS_BREAK_TEST). Never becomes the active result.
@@ -123,6 +136,11 @@ tree_hashes() {
   (cd "$1" && find . ! -type d -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
 }
 
+# differing HASHES HASHES: the first few files in which the two differ.
+differing() {
+  { diff "$1" "$2" || true; } | awk '/^[-+<>]/ && $NF ~ /^\.\// && !seen[$NF]++ && n++ < 5 { print "    " $NF }'
+}
+
 # cached_crate FILE.crate CHECKSUM: prints the path in cargo's download cache.
 cached_crate() {
   local file
@@ -155,7 +173,7 @@ unpack() {
     tree_hashes "$tree" >"$tree.now"
     if ! cmp -s "$tree.sha256" "$tree.now"; then
       die "refused: third_party/out/src/$name was altered after it was unpacked:
-$(diff "$tree.sha256" "$tree.now" | awk '/^[<>]/ { print "    " $3 }' | sort -u | head -5)
+$(differing "$tree.sha256" "$tree.now")
   Delete that folder to unpack it anew; S2N_SRC and AWSLC_SRC are for sources of your own"
     fi
     rm -f "$tree.now"
@@ -179,43 +197,38 @@ $(diff "$tree.sha256" "$tree.now" | awk '/^[<>]/ { print "    " $3 }' | sort -u 
   # No --strip-components: what the archive calls itself is part of the check.
   gzip -dc "$crate" | tar -xf - -C "$tree.tmp"
   [ -d "$tree.tmp/$name/$3" ] || die "$crate holds no $name/$3"
+  tree_hashes "$tree.tmp/$name" >"$tree.sha256"
   for unpacked in "${crate%/cache/*}"/src/*/"$name"; do
     [ -d "$unpacked" ] || continue
     # .cargo-ok is cargo's own mark in its tree.
-    diff -r -q -x .cargo-ok "$tree.tmp/$name" "$unpacked" >&2 ||
-      die "refused: $unpacked was altered after cargo unpacked it. Delete that folder and run again"
+    tree_hashes "$unpacked" | grep -v ' \./\.cargo-ok$' >"$tree.now"
+    cmp -s "$tree.sha256" "$tree.now" ||
+      die "refused: $unpacked was altered after cargo unpacked it:
+$(differing "$tree.sha256" "$tree.now")
+  Delete that folder and run again"
+    rm -f "$tree.now"
   done
-  tree_hashes "$tree.tmp/$name" >"$tree.sha256"
   mv "$tree.tmp/$name" "$tree"
   rmdir "$tree.tmp"
   printf '%s\n' "$checksum" >"$tree.crate"
   printf '%s\n' "$tree/$3"
 }
 
-# own_source VAR DIR FILE: DIR as an absolute path, which must hold FILE.
-own_source() {
-  [ -e "$2/$3" ] || die "$1=$2: no $3 in it"
-  (cd "$2" && pwd -P)
-}
-
-if [ -n "${S2N_SRC:-}" ]; then
-  s2n_src=$(own_source S2N_SRC "$S2N_SRC" api/s2n.h)
-  s2n_version=custom
-else
+s2n_version=custom
+if [ -z "$s2n_src" ]; then
   s2n_src=$(unpack s2n-tls s2n-tls-sys lib)
   s2n_version=$(pinned s2n-tls s2n-tls-sys version)
 fi
-if [ -n "${AWSLC_SRC:-}" ]; then
-  awslc_src=$(own_source AWSLC_SRC "$AWSLC_SRC" crypto/fipsmodule)
-  awslc_version=custom
-else
+awslc_version=custom
+if [ -z "$awslc_src" ]; then
   awslc_src=$(unpack "aws-lc-fips-$module" aws-lc-fips-sys aws-lc)
   awslc_version=$(pinned "aws-lc-fips-$module" aws-lc-fips-sys version)
 fi
 
 # --- building ----------------------------------------------------------------
 
-compiler=$("${cc_words[@]}" --version 2>/dev/null | head -n 1) || die "CC=$cc --version failed"
+compiler=$("${cc_words[@]}" --version 2>/dev/null) || die "CC=$cc --version failed"
+compiler=${compiler%%$'\n'*}
 toolchain="$(command -v "${cc_words[0]}") ${cc_words[*]:1} | $compiler | $(uname -m) | $generator"
 
 short_hash() { sha256sum | cut -c1-8; }
@@ -224,11 +237,11 @@ short_hash() { sha256sum | cut -c1-8; }
 variant=
 [ -z "${CC:-}" ] || variant+=-$(basename "${cc_words[-1]}")
 awslc_variant=$variant
-[ -z "${AWSLC_SRC:-}" ] || awslc_variant+=-src$(printf %s "$awslc_src" | short_hash)
+[ "$awslc_version" != custom ] || awslc_variant+=-src$(printf %s "$awslc_src" | short_hash)
 [ -z "$break_test" ] || awslc_variant+=-broken-$break_test
 awslc_dir=$out/build/$module-awslc$awslc_variant
 s2n_variant=$awslc_variant
-[ -z "${S2N_SRC:-}" ] || s2n_variant+=-s2n$(printf %s "$s2n_src" | short_hash)
+[ "$s2n_version" != custom ] || s2n_variant+=-s2n$(printf %s "$s2n_src" | short_hash)
 s2n_dir=$out/build/$module-$flavour$s2n_variant
 
 # configured DIR CONFIG: whether DIR was made with CONFIG and its last build was
@@ -341,12 +354,12 @@ join() {
     flags=(-O2 -fPIC "-flto=$jobs" "-ffile-prefix-map=$root=." -flinker-output=nolto-rel)
   fi
   (
-    # The names of gcc's temporary files must not get into the library.
-    cd "$work"
+    # Here, so that the names of gcc's temporary files are always the same.
+    cd "$work" || exit
     # s2n's assembler options are of no use in a link, and gcc says so each time.
     "${cc_words[@]}" -r -nostdlib "${flags[@]}" -o all.o \
       -Wl,--whole-archive "$s2n_dir/lib/libs2n.a" "$s2n_dir/lib/libshim.a" \
-      -Wl,--no-whole-archive "$libcrypto" 2>messages || { cat messages >&2; false; }
+      -Wl,--no-whole-archive "$libcrypto" 2>messages || { cat messages >&2; exit 1; }
     grep -v "Extra option to .-Xassembler." messages >&2 || true
     objcopy -w --keep-global-symbol='s2nshim_*' all.o s2nshim.o
   ) || die "joining the library failed"

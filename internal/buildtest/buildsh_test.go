@@ -181,11 +181,13 @@ func builtCheckout(t *testing.T) command {
 		return c
 	}
 	clone(t, dir)
+	cmd, out := c.with("CARGO_HOME="+t.TempDir(), "GOCACHE="+t.TempDir()).cmd("./build.sh")
 	start := time.Now()
-	out := c.with("CARGO_HOME="+t.TempDir(), "GOCACHE="+t.TempDir()).ok(t, "./build.sh")
-	took := time.Since(start)
-	t.Logf("from nothing: %v\n%s", took, out)
-	assert.Less(t, took, 3*time.Minute, "two cores suffice for this")
+	require.NoError(t, cmd.Run(), "%s", out)
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	t.Logf("from nothing: %v, %v of CPU\n%s", time.Since(start), cpu, out)
+	// Under three minutes on two cores, and true on a machine that is busy.
+	assert.Less(t, cpu, 6*time.Minute)
 	return c
 }
 

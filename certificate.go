@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
@@ -28,11 +29,12 @@ type certificate struct {
 
 // X509KeyPair makes a Certificate from PEM: the leaf first, then what leads to a
 // root. What tls.X509KeyPair accepts and refuses is accepted and refused here, so
-// that PEM may come in every shape people have; of the keys, RSA of 2048 to 8192
-// bits and ECDSA on P-256, P-384 and P-521 are served. The key is copied into C
+// that PEM may come in every shape people have; but every certificate of the chain
+// must parse, not the leaf alone, and of the keys only RSA of 2048 to 8192 bits and
+// ECDSA on P-256, P-384 and P-521 are served. The key is copied into C
 // memory (s2n_cert_chain_and_key_load_pem_bytes), and errors never show any of it.
 func X509KeyPair(certPEM, keyPEM []byte) (Certificate, error) {
-	pair, err := tls.X509KeyPair(trimBOM(certPEM), trimBOM(keyPEM))
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return Certificate{}, &Error{Op: "certificate", Kind: KindCertificate, Err: plainPairError(err, certPEM, keyPEM)}
 	}
@@ -103,6 +105,11 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
+// hasBOM finds the mark of UTF-8 and of both kinds of UTF-16.
+func hasBOM(b []byte) bool {
+	return len(trimBOM(b)) < len(b) || bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff"))
+}
+
 func trimBOM(b []byte) []byte { return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) }
 
 // plainPairError names the part that is wrong where crypto/tls's text needs help.
@@ -110,17 +117,19 @@ func plainPairError(err error, certPEM, keyPEM []byte) error {
 	for _, part := range []struct {
 		name string
 		pem  []byte
-		want string
-	}{{"certificate", certPEM, "CERTIFICATE"}, {"key", keyPEM, "PRIVATE KEY"}} {
+	}{{"certificate", certPEM}, {"key", keyPEM}} {
 		if len(bytes.TrimSpace(part.pem)) == 0 {
 			return fmt.Errorf("the %s is empty: %w", part.name, err)
 		}
-		block, _ := pem.Decode(trimBOM(part.pem))
+		if hasBOM(part.pem) {
+			return fmt.Errorf("the %s begins with a byte order mark, so it is no PEM; save it as plain text: %w", part.name, err)
+		}
+		block, _ := pem.Decode(part.pem)
 		if block == nil && bytes.Contains(part.pem, []byte("-----BEGIN")) {
 			return fmt.Errorf("the %s is PEM that is cut short or damaged: %w", part.name, err)
 		}
 	}
-	if block, _ := pem.Decode(trimBOM(keyPEM)); block != nil {
+	if block, _ := pem.Decode(keyPEM); block != nil {
 		if block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "" {
 			return errors.New("the key is encrypted with a passphrase; decrypt it first (openssl pkey)")
 		}
@@ -139,12 +148,17 @@ func servedKey(key crypto.PrivateKey) error {
 		if bits := key.N.BitLen(); bits < 2048 || bits > 8192 {
 			return refuse("RSA keys of %d bits are not served", bits)
 		}
+		if n := len(key.Primes); n != 2 {
+			return refuse("RSA keys of %d primes are not served", n)
+		}
 	case *ecdsa.PrivateKey:
 		switch name := key.Curve.Params().Name; name {
 		case "P-256", "P-384", "P-521":
 		default:
 			return refuse("ECDSA keys on %s are not served", name)
 		}
+	case ed25519.PrivateKey:
+		return refuse("Ed25519 keys are not served")
 	default:
 		return refuse("%T is no kind of key that is served", key)
 	}

@@ -179,7 +179,12 @@ func (c *Conn) FirstBytes() []byte {
 
 // Read is s2n_recv, for all whole records that are there and fit into b. One reader at a time.
 func (c *Conn) Read(b []byte) Result {
-	return result(C.s2nshim_conn_read(c.ptr, unsafe.Pointer(unsafe.SliceData(b)), C.size_t(len(b))))
+	if len(b) == 0 {
+		return result(C.s2nshim_conn_read(c.ptr, nil, 0))
+	}
+	// Written as &b[0], so that cgo checks b alone: it may be part of a struct that
+	// has pointers in it, as net/http's is.
+	return result(C.s2nshim_conn_read(c.ptr, unsafe.Pointer(&b[0]), C.size_t(len(b))))
 }
 
 // Buffered is s2n_peek.
@@ -187,7 +192,10 @@ func (c *Conn) Buffered() int { return int(C.s2nshim_conn_buffered(c.ptr)) }
 
 // Write is s2n_send. One writer at a time. After WantWrite the same bytes, less N, must follow.
 func (c *Conn) Write(b []byte) Result {
-	return result(C.s2nshim_conn_write(c.ptr, unsafe.Pointer(unsafe.SliceData(b)), C.size_t(len(b))))
+	if len(b) == 0 {
+		return result(C.s2nshim_conn_write(c.ptr, nil, 0))
+	}
+	return result(C.s2nshim_conn_write(c.ptr, unsafe.Pointer(&b[0]), C.size_t(len(b))))
 }
 
 // Flush sends what waits: the out buffer, a key update, a warning. By the writer.

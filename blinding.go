@@ -39,6 +39,9 @@ func (c *Conn) blindOver() {
 	b.over = true
 	closing := b.close
 	b.mu.Unlock()
+	if closing {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(time.Second)) // Close had set it to wake writers
+	}
 	if c.out.TryLock() {
 		if c.shim.Acquire() {
 			_, _ = c.sendControl(c.shim.CloseWrite)
@@ -65,6 +68,6 @@ func (b *blindState) closeLater(c *Conn) bool {
 		return false
 	}
 	b.close = true
-	_ = c.conn.SetReadDeadline(time.Now())
+	_ = c.conn.SetDeadline(time.Now())
 	return true
 }

@@ -30,7 +30,7 @@ type writeState struct {
 func (c *Conn) setAttempts() {
 	c.in.attempt = func(uintptr) bool {
 		c.in.res = c.shim.Read(c.in.buf)
-		return c.in.res.Status != cshim.WantRead || c.in.res.N > 0
+		return c.in.res.Status != cshim.WantRead || c.in.res.N > 0 || c.in.res.WantFlush()
 	}
 	c.out.attempt = func(uintptr) bool {
 		c.out.res = c.shim.Write(c.out.buf)
@@ -57,38 +57,43 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 	defer c.shim.Release()
 	r, err := c.readResult(b)
-	if err != nil {
-		return 0, transportError("read", err)
-	}
-	if r.WantFlush() {
-		c.flushFromReader(&r)
-	}
 	if r.N > 0 {
 		return r.N, nil
 	}
-	if c.active.Load()&1 != 0 && r.Status != cshim.CloseNotify {
+	if c.active.Load()&1 != 0 && (err != nil || r.Status != cshim.CloseNotify) {
 		return 0, closedError("read")
+	}
+	if err != nil {
+		return 0, transportError("read", err)
 	}
 	return 0, c.resultError("read", r)
 }
 
+// readResult reads until there is data, or nothing more to wait for.
 func (c *Conn) readResult(b []byte) (cshim.Result, error) {
-	if c.raw != nil {
-		c.in.buf = b
-		err := c.raw.Read(c.in.attempt)
-		c.in.buf = nil
-		return c.in.res, err
-	}
 	for {
-		r := c.shim.Read(b)
+		var r cshim.Result
+		if c.raw != nil {
+			c.in.buf = b
+			err := c.raw.Read(c.in.attempt)
+			c.in.buf = nil
+			if err != nil {
+				return cshim.Result{}, err
+			}
+			r = c.in.res
+		} else {
+			r = c.shim.Read(b)
+		}
+		if r.WantFlush() || r.Delay > 0 {
+			c.flushFromReader(&r)
+		}
 		if r.N > 0 || r.Status != cshim.WantRead {
 			return r, nil
 		}
-		if r.WantFlush() {
-			c.flushFromReader(&r)
-		}
-		if err := c.fill(); err != nil {
-			return r, err
+		if c.raw == nil {
+			if err := c.fill(); err != nil {
+				return cshim.Result{}, err
+			}
 		}
 	}
 }

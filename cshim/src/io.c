@@ -1,9 +1,9 @@
 /* Record I/O after the handshake, and the transport below both.
  *
  * Reading: the shim fills s2n's own input buffer (one recv for as much as there is, straight to
- * where records are decrypted) and calls s2n_recv only when that buffer holds a whole record. So
- * s2n never holds part of a record, never loops on records that carry no data, and each record
- * handled is counted here.
+ * where records are decrypted) and calls s2n_recv only when that buffer holds a whole record, for
+ * that record. So s2n never holds part of a record, never loops on records that carry no data, and
+ * each record handled is counted here.
  * Writing: s2n encrypts into its own output buffer, which goes to the socket from where it lies.
  * Only the handshake's records, and all records of the buffer transport, pass through out. */
 #include <errno.h>
@@ -324,6 +324,31 @@ static s2nshim_result overlong(s2nshim_conn *conn)
     return r;
 }
 
+/* s2n_recv for one record. s2n would go on through all that lies in its buffer until it finds data, and
+ * take in part of a record at the end, so what follows this record is hidden from it. */
+static ssize_t recv_one(s2nshim_conn *conn, uint8_t *buf, size_t len)
+{
+    struct s2n_connection *s2n = conn->s2n;
+    struct s2n_stuffer *in = &s2n->buffer_in;
+    s2n_blocked_status blocked = S2N_NOT_BLOCKED;
+    if (s2n->in_status == PLAINTEXT) {
+        return s2n_recv(s2n, buf, (ssize_t) len, &blocked);
+    }
+    const uint8_t *h = in->blob.data + in->read_cursor;
+    const uint32_t end = in->read_cursor + RECORD_HEADER + ((uint32_t) h[3] << 8 | h[4]);
+    const uint32_t written = in->write_cursor;
+    in->write_cursor = end;
+    ssize_t n = s2n_recv(s2n, buf, (ssize_t) len, &blocked);
+    if (in->write_cursor != end) {
+        in->read_cursor = end; /* s2n starts over in a buffer that it has used up */
+    }
+    in->write_cursor = written;
+    if (s2n->in_status != PLAINTEXT && in->read_cursor == written) {
+        in->read_cursor = in->write_cursor = 0;
+    }
+    return n;
+}
+
 static s2nshim_result read_some(s2nshim_conn *conn, uint8_t *buf, size_t len)
 {
     struct s2n_connection *s2n = conn->s2n;
@@ -355,8 +380,7 @@ static s2nshim_result read_some(s2nshim_conn *conn, uint8_t *buf, size_t len)
                 continue;
             }
         }
-        s2n_blocked_status blocked = S2N_NOT_BLOCKED;
-        ssize_t n = s2n_recv(s2n, buf + r.n, (ssize_t) (len - (size_t) r.n), &blocked);
+        ssize_t n = recv_one(conn, buf + r.n, len - (size_t) r.n);
         if (n > 0) {
             r.n += n;
             conn->idle_records = 0;
@@ -395,9 +419,12 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_read(s2nshim_conn *conn, void *buf, size
     shim_release_in(conn);
     shim_current = NULL;
     if (!conn->failed) {
-        r.flags |= shim_pending_flags(conn);
-    } else if (conn->later.status != S2NSHIM_OK) {
-        r.flags |= conn->later.flags;
+        /* Told once for each thing that waits, so that a reader who may not write can go on reading. */
+        uint8_t pending = shim_pending_flags(conn);
+        if (pending != 0 && !conn->flush_told) {
+            r.flags |= pending;
+        }
+        conn->flush_told = pending != 0;
     }
     return r;
 }

@@ -47,6 +47,7 @@ struct s2nshim_conn {
     bool no_tls;
     bool peer_closed; /* close_notify came; s2n's own flag is cleared for TLS 1.2 */
     bool in_dirty;    /* buffer_in held decrypted messages */
+    bool flush_told;  /* S2NSHIM_FLAG_FLUSH was given for what waits now */
     uint8_t first_len;
     uint8_t first[RECORD_HEADER];
     uint32_t idle_records; /* in a row, without data for the caller */

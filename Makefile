@@ -1,0 +1,70 @@
+# "make help" lists the targets. FIPS_MODULE=3|3.1|4, CC, S2N_SRC and AWSLC_SRC,
+# in the environment or on the command line, reach build.sh.
+
+GO ?= go
+STATICCHECK ?= staticcheck
+GOLANGCI_LINT ?= golangci-lint
+CLANG_FORMAT ?= clang-format
+SHELLCHECK ?= shellcheck
+
+# All that tests Go code against the library. internal/buildtest tests build.sh
+# instead: race detector and sanitizers have nothing to find there.
+packages = $$($(GO) list ./... | grep -v /internal/buildtest)
+scripts = build.sh .ci/run
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+# need-TOOL ends with the name of the package if TOOL is missing.
+package-go = Debian/Ubuntu: apt install golang-go, or go.dev/dl; Fedora: dnf install golang; Alpine: apk add go
+package-staticcheck = $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.8.2
+package-golangci-lint = $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
+need-%:
+	@command -v $* >/dev/null 2>&1 || { echo "make: $* not found. Install it: $(or $(package-$*),Debian/Ubuntu: apt install $*; Fedora: dnf install $*; Alpine: apk add $*)" >&2; exit 1; }
+
+.PHONY: build
+build: ## the C library, and the command-line tool bin/s2n
+	./build.sh
+	$(GO) build -o bin/s2n ./cmd/s2n
+
+.PHONY: demo
+demo: need-curl need-openssl build ## curl, OpenSSL and crypto/tls talk to us; a table of what was negotiated
+	$(GO) run ./internal/demo -s2n bin/s2n
+
+.PHONY: test
+test: need-curl need-openssl need-git build ## build all, go vet, all tests
+	$(GO) vet ./...
+	$(GO) test ./...
+
+.PHONY: race
+race: build ## the tests with the race detector and cgo's own checks
+	GOEXPERIMENT=cgocheck2 $(GO) test -race -shuffle=on -gcflags=all=-d=checkptr $(packages)
+
+.PHONY: bench
+bench: build ## each benchmark once: that they run, not how fast
+	$(GO) test -run '^$$' -bench . -benchtime 1x $(packages)
+
+# The shim is built with AddressSanitizer and go test links its runtime. Leaks are
+# for the tests' own count of C objects: LeakSanitizer does not look into Go's memory.
+.PHONY: asan
+asan: ## the tests with s2n-tls and the shim under AddressSanitizer
+	./build.sh --asan
+	ASAN_OPTIONS=detect_leaks=0 $(GO) test -asan $(packages); status=$$?; ./build.sh && exit $$status
+
+.PHONY: lint
+lint: build need-$(STATICCHECK) need-$(GOLANGCI_LINT) need-$(CLANG_FORMAT) need-$(SHELLCHECK) ## gofmt, go vet, staticcheck, golangci-lint, clang-format, shellcheck, go mod tidy
+	@out=$$(gofmt -l $$(git ls-files '*.go')) && { [ -z "$$out" ] || { echo "gofmt would change: $$out" >&2; exit 1; }; }
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+	$(GOLANGCI_LINT) run ./...
+	$(CLANG_FORMAT) --dry-run -Werror $$(git ls-files 'cshim/*.c' 'cshim/*.h')
+	$(SHELLCHECK) $(scripts)
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+.PHONY: clean
+clean: ## remove all that was built, not what was downloaded
+	rm -rf bin third_party/out/build third_party/out/active third_party/out/lib third_party/out/include cshim/zbuild.h

@@ -149,3 +149,6 @@ func echo(c net.Conn) {
 	defer c.Close()
 	_, _ = io.Copy(c, c)
 }
+
+func goServer(c net.Conn) tlsConn { return tls.Server(c, goServerConfig()) }
+func goClient(c net.Conn) tlsConn { return tls.Client(c, goClientConfig()) }

@@ -162,14 +162,62 @@ func TestSecondLibcrypto(t *testing.T) {
 import "C"
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"time"
 	"unsafe"
 
-	"`+module+`/cshim"
+	s2n "`+module+`"
 )
 
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func main() {
-	fmt.Println(cshim.BuildID()[:12], C.GoString(C.OpenSSL_version(C.OPENSSL_VERSION)))
+	fmt.Println(C.GoString(C.OpenSSL_version(C.OPENSSL_VERSION)))
+	digests()
+	overTLS()
+	digests()
+}
+
+// overTLS has both ends of a connection in this program.
+func overTLS() {
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der := must(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(key))})
+	roots := s2n.NewCertPool()
+	if !roots.AppendCertsFromPEM(certPEM) {
+		panic("no root")
+	}
+
+	a, b := net.Pipe()
+	go func() {
+		server := s2n.Server(a, &s2n.Config{Certificates: []s2n.Certificate{must(s2n.X509KeyPair(certPEM, keyPEM))}})
+		must(server.Write([]byte("TLS works")))
+		server.Close()
+	}()
+	client := s2n.Client(b, &s2n.Config{RootCAs: roots, ServerName: "localhost"})
+	fmt.Printf("%s, version %#x\n", must(io.ReadAll(client)), client.ConnectionState().Version)
+	client.Close()
+}
+
+func digests() {
 	text := []byte("two in one")
 	p, n := (*C.uchar)(unsafe.Pointer(&text[0])), C.size_t(len(text))
 	var sums [4][64]byte
@@ -186,8 +234,10 @@ func main() {
 	text := []byte("two in one")
 	s256, s512 := sha256.Sum256(text), sha512.Sum512(text)
 	for _, who := range []string{"openssl", "ours"} {
-		assert.Contains(t, out, fmt.Sprintf("%s %x\n", who, s256))
-		assert.Contains(t, out, fmt.Sprintf("%s %x\n", who, s512))
+		// Before and after the handshake.
+		assert.Equal(t, 2, strings.Count(out, fmt.Sprintf("%s %x\n", who, s256)))
+		assert.Equal(t, 2, strings.Count(out, fmt.Sprintf("%s %x\n", who, s512)))
 	}
 	assert.Contains(t, out, "OpenSSL ")
+	assert.Contains(t, out, "TLS works, version 0x304")
 }

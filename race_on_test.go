@@ -1,0 +1,5 @@
+//go:build race
+
+package s2n_test
+
+const raceEnabled = true

@@ -2,6 +2,7 @@ package buildtest
 
 import (
 	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -21,10 +22,10 @@ const printsBuild = `package main
 import (
 	"fmt"
 
-	"` + module + `/cshim"
+	s2n "` + module + `"
 )
 
-func main() { fmt.Print(cshim.BuildID()) }
+func main() { fmt.Print(s2n.Version().Linked) }
 `
 
 // buildID is the one in a s2nshim_build.h.
@@ -90,10 +91,8 @@ func moduleProxy(t *testing.T) []string {
 	write(t, filepath.Join(dir, "v0.0.1.info"), string(info))
 	write(t, filepath.Join(dir, "v0.0.1.mod"), read(t, filepath.Join(root, "go.mod")))
 
-	f, err := os.Create(filepath.Join(dir, "v0.0.1.zip"))
-	require.NoError(t, err)
-	defer f.Close()
-	z := zip.NewWriter(f)
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
 	for _, name := range sources(t) {
 		if inOtherModule(name) {
 			continue
@@ -104,6 +103,7 @@ func moduleProxy(t *testing.T) []string {
 		require.NoError(t, err)
 	}
 	require.NoError(t, z.Close())
+	write(t, filepath.Join(dir, "v0.0.1.zip"), packed.String())
 
 	old := strings.TrimSpace(command{dir: root}.ok(t, "go", "env", "GOMODCACHE"))
 	return []string{

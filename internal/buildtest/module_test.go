@@ -25,10 +25,10 @@ const reachesMain = `package main
 import (
 	"fmt"
 
-	"` + module + `/cshim"
+	s2n "` + module + `"
 )
 
-func main() { fmt.Println("` + served + `", cshim.BuildID()) }
+func main() { fmt.Println("` + served + `", s2n.Version().Linked) }
 `
 
 // changedLibrary is a prefix with a copy of lib that change has altered, and the

@@ -2,8 +2,10 @@ package s2n
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"strings"
 )
@@ -15,7 +17,7 @@ const (
 	alertUnsupportedExtension Alert = 110
 )
 
-// serverNameToSend returns what SNI says for a name: no trailing dot, and nothing
+// serverNameToSend returns what SNI says for a name: no dot at the end, and nothing
 // for an IP address (RFC 6066, 3). A name with bytes that no host name has is an
 // error, since C would cut it at a NUL.
 func serverNameToSend(name string) (string, error) {
@@ -34,7 +36,7 @@ func serverNameToSend(name string) (string, error) {
 	if net.ParseIP(host) != nil {
 		return "", nil
 	}
-	return strings.TrimSuffix(name, "."), nil
+	return strings.TrimRight(name, "."), nil
 }
 
 func parseChain(ders [][]byte) ([]*x509.Certificate, error) {
@@ -49,6 +51,9 @@ func parseChain(ders [][]byte) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
+// maxPeerRSA bounds what verifying a peer's signature costs; crypto/tls has the same bound.
+const maxPeerRSA = 8192
+
 // verifyPeer is the step between AWS-LC's verdict on the peer's chain and the
 // handshake's going on: it keeps the certificates, and holds the name of the leaf
 // against ServerName. It returns the alert for the peer, 0 to go on.
@@ -57,6 +62,12 @@ func (c *Conn) verifyPeer() (Alert, error) {
 	if err != nil {
 		return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
 			Message: "the peer's certificate cannot be parsed", Err: err}
+	}
+	for _, cert := range sent {
+		if key, ok := cert.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxPeerRSA {
+			return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
+				Message: fmt.Sprintf("the peer sent a certificate with an RSA key of %d bits; %d are taken at most", key.N.BitLen(), maxPeerRSA)}
+		}
 	}
 	c.peerCerts = sent
 	if verified := c.shim.PeerCerts(true); verified != nil {

@@ -86,7 +86,8 @@ type ConfigParams struct {
 // Config is an s2n_config, immutable.
 type Config struct{ ptr *C.s2nshim_config }
 
-// NewConfig makes a config whole; s2n's own checks of it are in the Result.
+// NewConfig makes a config whole; s2n's own checks of it are in the Result, whose
+// N then is how many of Certs were taken before.
 func NewConfig(p *ConfigParams) (*Config, Result) {
 	policy := C.CString(p.Policy)
 	defer C.free(unsafe.Pointer(policy))

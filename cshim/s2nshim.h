@@ -125,6 +125,7 @@ typedef struct s2nshim_config_params {
     uint8_t records;
     uint8_t blinding;    /* keep s2n's delay after a record that did not decrypt */
 } s2nshim_config_params;
+/* A failure has in n how many of certs were taken before it. */
 s2nshim_result s2nshim_config_new(const s2nshim_config_params *params, s2nshim_cert *const *certs, int32_t n_certs, s2nshim_config **out);
 void s2nshim_config_free(s2nshim_config *config); /* drops the caller's reference */
 

@@ -10,15 +10,6 @@
 #include "tls/s2n_security_policies.h"
 #include "tls/s2n_tls_parameters.h"
 
-/* Names are compared in Go, by x509's rules, in the verification step. */
-static uint8_t accept_any_host(const char *name, size_t len, void *data)
-{
-    (void) name;
-    (void) len;
-    (void) data;
-    return 1;
-}
-
 /* Stops the handshake (S2NSHIM_WANT_VERIFY) until Go has looked at the chain. */
 static int on_verify(struct s2n_connection *s2n, struct s2n_cert_validation_info *info, void *ctx)
 {
@@ -75,7 +66,6 @@ static int fill(s2nshim_config *config, const s2nshim_config_params *p, s2nshim_
 {
     struct s2n_config *s2n = config->s2n;
     if (s2n_config_set_cipher_preferences(s2n, p->policy) != S2N_SUCCESS
-            || s2n_config_set_verify_host_callback(s2n, accept_any_host, NULL) != S2N_SUCCESS
             || s2n_config_set_cert_validation_cb(s2n, on_verify, NULL) != S2N_SUCCESS) {
         return S2N_FAILURE;
     }
@@ -133,6 +123,7 @@ SHIM_EXPORT s2nshim_result s2nshim_config_new(const s2nshim_config_params *param
     shim_live(&shim_stats.configs, 1);
     if (fill(config, params, certs, n_certs) != S2N_SUCCESS) {
         r = shim_failure();
+        r.n = config->n_certs;
         s2nshim_config_free(config);
         return r;
     }

@@ -3,6 +3,7 @@ package s2n
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -87,6 +88,9 @@ const (
 	roleClient = cshim.Client
 )
 
+// maxProtosBytes is what an extension of 65,535 bytes holds beside the list's own length.
+const maxProtosBytes = 65533
+
 var defaultConfig Config
 
 // Clone returns a copy that may be changed, also of a Config in use.
@@ -143,7 +147,11 @@ func (c *Config) compile(role uint8) (*cshim.Config, error) {
 	}
 	made, r := cshim.NewConfig(params)
 	if r.Status != cshim.OK {
-		return nil, s2nError("config", r)
+		err := s2nError("config", r)
+		if err.Name == "S2N_ERR_SECURITY_POLICY_INCOMPATIBLE_CERT" {
+			err.Message = fmt.Sprintf("Certificates[%d] under policy %q: %s", r.N, params.Policy, err.Message)
+		}
+		return nil, err
 	}
 	c.compiled[role].Store(made)
 	return made, nil
@@ -159,10 +167,18 @@ func (c *Config) params(role uint8) (*cshim.ConfigParams, error) {
 	p := &cshim.ConfigParams{
 		Policy: string(c.Policy.orDefault()), Protocols: c.NextProtos, Role: role, Blinding: c.Blinding == BlindingDelay,
 	}
+	listed := 0
 	for _, name := range c.NextProtos {
 		if name == "" || len(name) > 255 {
 			return nil, configError("config", "NextProtos: %q has %d bytes; ALPN takes 1 to 255", name, len(name))
 		}
+		listed += 1 + len(name)
+	}
+	if listed > maxProtosBytes {
+		return nil, configError("config", "NextProtos: %d bytes in all; ALPN takes %d", listed, maxProtosBytes)
+	}
+	if c.Blinding > BlindingOff {
+		return nil, configError("config", "Blinding: there is no %d", c.Blinding)
 	}
 	switch c.RecordSizing {
 	case DynamicRecords:

@@ -3,6 +3,8 @@ package s2n
 import (
 	"crypto/tls"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/s2n-go/s2n/cshim"
 )
@@ -50,12 +52,18 @@ func (p Policy) Info() (PolicyInfo, error) {
 	if r := cshim.Init(); r.Status != cshim.OK {
 		return PolicyInfo{}, s2nError("policy", r)
 	}
+	if strings.IndexByte(string(p), 0) >= 0 { // C would read a part of it
+		return PolicyInfo{}, configError("policy", "there is no policy %q; s2n.Policies lists those that exist", string(p))
+	}
 	info, found, usable := cshim.GetPolicy(string(p.orDefault()))
 	if !found {
 		return PolicyInfo{}, configError("policy", "there is no policy %q; s2n.Policies lists those that exist", string(p))
 	}
 	if !usable {
 		return PolicyInfo{}, configError("policy", "s2n no longer allows policy %q; s2n.Policies lists those that it does", string(p))
+	}
+	if slices.Contains(info.Suites, nullSuite) {
+		return PolicyInfo{}, configError("policy", "policy %q encrypts nothing; s2n.Policies lists those that do", string(p))
 	}
 	out := PolicyInfo{
 		Name: p.orDefault(), FIPS: info.FIPS, MinVersion: info.MinVersion, MaxVersion: info.MaxVersion, CipherSuites: info.Suites,
@@ -68,6 +76,9 @@ func (p Policy) Info() (PolicyInfo, error) {
 	}
 	return out, nil
 }
+
+// nullSuite is TLS_NULL_WITH_NULL_NULL, which s2n keeps for tests.
+const nullSuite = 0
 
 func (p Policy) orDefault() Policy {
 	if p == "" {

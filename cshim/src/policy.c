@@ -26,6 +26,12 @@ static uint16_t wire_version(uint8_t s2n_version)
 
 SHIM_EXPORT int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *out)
 {
+    /* s2n keeps the names of these and nothing else. */
+    for (size_t i = 0; i < deprecated_security_policies_len; i++) {
+        if (strcmp(deprecated_security_policies[i], name) == 0) {
+            return -2;
+        }
+    }
     const struct s2n_security_policy *policy = NULL;
     for (const struct s2n_security_policy_selection *s = security_policy_selection; s->version != NULL; s++) {
         if (strcmp(s->version, name) == 0) {
@@ -37,11 +43,6 @@ SHIM_EXPORT int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *ou
     }
     if (policy == NULL) {
         return -1;
-    }
-    for (size_t i = 0; i < deprecated_security_policies_len; i++) {
-        if (strcmp(deprecated_security_policies[i], name) == 0) {
-            return -2;
-        }
     }
     out->fips = policy->rules[S2N_FIPS_140_3];
     out->min_version = wire_version(policy->minimum_protocol_version);

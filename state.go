@@ -1,7 +1,9 @@
 package s2n
 
 import (
+	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 
 	"github.com/s2n-go/s2n/cshim"
@@ -30,13 +32,25 @@ func (c *Conn) State() State {
 			SignatureScheme:       tls.SignatureScheme(info.Scheme),
 			ClientSignatureScheme: tls.SignatureScheme(info.ClientScheme),
 			HandshakeType:         info.HandshakeType,
-			// The policy's rule covers all that it lets be negotiated.
-			FIPS: info.FIPS && FIPS().Enabled,
+			// The policy's rule covers all that it lets be negotiated, but not the
+			// sizes of the peer's keys.
+			FIPS: info.FIPS && FIPS().Enabled && approvedKeys(c.peerCerts),
 		}
 	}
 	counts := c.counts()
 	s.WireIn, s.WireOut, s.NativeBytes = counts.WireIn, counts.WireOut, counts.Native
 	return s
+}
+
+// approvedKeys reports that SP 800-131A allows every key of a chain: RSA from 2048
+// bits. (A FIPS policy has no curve but NIST's.)
+func approvedKeys(chain []*x509.Certificate) bool {
+	for _, cert := range chain {
+		if key, ok := cert.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() < 2048 {
+			return false
+		}
+	}
+	return true
 }
 
 // counts reads the C object's counters, or those it had at its end.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,9 @@ func connect(ctx context.Context, t *tool, args []string) int {
 	if code, ok := t.parse(f, args, 1, 1); !ok {
 		return code
 	}
+	if *get == "" {
+		t.events = t.errs // standard output is the peer's
+	}
 	addr := f.Arg(0)
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || port == "" {
@@ -57,15 +61,15 @@ func connect(ctx context.Context, t *tool, args []string) int {
 		}
 		config.Certificates = []s2n.Certificate{pair}
 	}
-	if *get == "" {
-		t.events = t.errs // standard output is the peer's
-	}
 
 	dialer := s2n.Dialer{NetDialer: &net.Dialer{Timeout: connectTime}, Config: config}
 	raw, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		if ctx.Err() != nil {
 			return exitInterrupted
+		}
+		if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown && *ca == "" {
+			err = fmt.Errorf("%w; name its root with -ca, if you trust it", err)
 		}
 		return t.failed(err)
 	}

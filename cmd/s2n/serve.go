@@ -45,7 +45,7 @@ func serve(ctx context.Context, t *tool, args []string) int {
 	if code, ok := t.parse(f, args, 0, 0); !ok {
 		return code
 	}
-	mode, authMode := "http", tls.NoClientCert
+	mode := "http"
 	switch {
 	case *asHTTP && *asEcho:
 		return t.misused("-http and -echo exclude each other")

@@ -27,8 +27,7 @@ import (
 func main() {
 	tool := flag.String("s2n", "bin/s2n", "the `program` of cmd/s2n")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt) // until the process ends
 	if err := run(ctx, *tool, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)

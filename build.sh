@@ -340,9 +340,9 @@ build_s2n() {
 # The result goes to a folder named by its own hash and is then linked to by
 # name: whoever is just reading the old one keeps it whole.
 join() {
-  local inputs work id dir symbol flags=()
+  local inputs work id dir symbol abi flags=()
   inputs=$(cat "$s2n_dir/lib/libs2n.a" "$s2n_dir/lib/libshim.a" "$libcrypto" \
-    "$root/build.sh" "$root/cshim/s2nshim.h" | sha256sum | cut -d' ' -f1)
+    "$root/build.sh" "$root/cshim/s2nshim.h" "$root/cshim/build.h" | sha256sum | cut -d' ' -f1)
   if [ "$(cat "$s2n_dir/result/inputs" 2>/dev/null)" = "$inputs" ]; then
     return
   fi
@@ -368,11 +368,13 @@ join() {
   # it asks for this symbol. The name is what a user sees in the linker's error.
   id=$(sha256sum <"$work/s2nshim.o" | cut -d' ' -f1)
   symbol=s2nshim_build_${id:0:12}__library_was_rebuilt__run_go_clean_cache
+  abi=$(awk '$2 == "S2NSHIM_ABI" && $1 == "#define" { print $3 }' "$root/cshim/build.h")
   cat >"$work/include/s2nshim_build.h" <<EOF
 /* Made by build.sh: which libs2nshim.a this is. */
 #ifndef S2NSHIM_BUILD_H
 #define S2NSHIM_BUILD_H
 #define S2NSHIM_BUILD_ID "$id"
+#define S2NSHIM_BUILD_ABI $abi
 #define S2NSHIM_BUILD_MODULE "$module"
 #define S2NSHIM_BUILD_FLAVOUR "$flavour"
 #define S2NSHIM_BUILD_AWSLC "$awslc_version"
@@ -462,7 +464,7 @@ fips_module=$module
 
 Name: s2nshim
 Description: s2n-tls and the AWS-LC FIPS module in one library, for the Go package s2n
-Version: 0
+Version: $(sed -n 's/.*BUILD_ABI //p' "$result/include/s2nshim_build.h")
 Cflags: -I\${prefix}/include
 Libs: -L\${prefix}/lib -ls2nshim -lpthread -ldl
 EOF

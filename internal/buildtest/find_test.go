@@ -187,6 +187,15 @@ func TestEnvironmentWins(t *testing.T) {
 	assert.Contains(t, out, "undefined reference to `s2nshim_build_"+other[:12]+"__library_was_rebuilt__run_go_clean_cache'")
 }
 
+func TestLibraryOfAnotherVersion(t *testing.T) {
+	prefix := installed(t)
+	header := prefix + "/include/s2nshim_build.h"
+	write(t, header, strings.Replace(read(t, header), "S2NSHIM_BUILD_ABI ", "S2NSHIM_BUILD_ABI 1000", 1))
+	c := consumer(t, "replace "+module+" => "+root+"\n", printsBuild)
+	out := c.with(fromPrefix(prefix)...).fails(t, "go", "build", ".")
+	assert.Contains(t, out, "belongs to another version of "+module+": run ./build.sh")
+}
+
 // unbuilt is a checkout with nothing built.
 func unbuilt(t *testing.T) command {
 	t.Helper()

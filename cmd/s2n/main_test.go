@@ -133,10 +133,7 @@ func (s *server) next(t *testing.T) event {
 func (s *server) stop(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	require.NoError(t, s.cmd.Process.Signal(sig))
-	for {
-		if s.next(t).Event == "closed" {
-			break
-		}
+	for s.next(t).Event != "closed" {
 	}
 	require.NoError(t, s.cmd.Wait())
 }

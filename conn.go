@@ -49,6 +49,7 @@ type Conn struct {
 	// Close knows whether its close_notify would wait behind one.
 	active atomic.Int32
 
+	peerClosed    atomic.Bool  // its close_notify was read
 	writeDeadline atomic.Int64 // UnixNano as the caller set it; 0: none
 }
 
@@ -316,6 +317,9 @@ func (c *Conn) Close() error {
 	var alertErr error
 	if x == 0 && c.done.Load() {
 		alertErr = c.closeNotify("close")
+		if c.peerClosed.Load() {
+			alertErr = nil // the peer said its goodbye first, and may be gone
+		}
 		_ = c.conn.SetWriteDeadline(time.Now()) // for whoever uses NetConn
 	}
 	err := c.conn.Close()

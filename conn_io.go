@@ -60,6 +60,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 	if r.N > 0 {
 		return r.N, nil
 	}
+	if r.Status == cshim.CloseNotify {
+		c.peerClosed.Store(true)
+	}
 	if c.active.Load()&1 != 0 && (err != nil || r.Status != cshim.CloseNotify) {
 		return 0, closedError("read")
 	}

@@ -233,8 +233,6 @@ func (c *Conn) certificateError(r cshim.Result) error {
 		cause = x509.UnhandledCriticalExtension{}
 	case "S2N_ERR_CERT_UNTRUSTED":
 		switch r.X509 {
-		case x509InvalidCA:
-			cause = invalid(x509.NotAuthorizedToSign)
 		case x509PathTooLong:
 			cause = invalid(x509.TooManyIntermediates)
 		case x509InvalidPurpose:
@@ -255,7 +253,6 @@ func (c *Conn) certificateError(r cshim.Result) error {
 
 // X509_V_ERR_*, of AWS-LC's x509.h.
 const (
-	x509InvalidCA          = 24
 	x509PathTooLong        = 25
 	x509InvalidPurpose     = 26
 	x509PermittedViolation = 47

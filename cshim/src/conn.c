@@ -11,6 +11,7 @@
 #include "tls/s2n_alerts.h"
 #include "tls/s2n_security_policies.h"
 #include "tls/s2n_tls.h"
+#include "tls/s2n_tls13_key_schedule.h"
 
 static int set_up(s2nshim_conn *conn, const char *server_name)
 {
@@ -93,6 +94,17 @@ SHIM_EXPORT void s2nshim_conn_free(s2nshim_conn *conn)
     s2nshim_config_free(conn->config);
     free(conn);
     shim_live(&shim_stats.conns, -1);
+}
+
+/* A client of TLS 1.3 takes its handshake key for sending only with the server's Finished. For an
+ * alert before that RFC 8446, A.1 asks to take it first; peers cannot read one in the clear. */
+void shim_alert_key(struct s2n_connection *s2n)
+{
+    if (s2n->mode == S2N_CLIENT && s2n->actual_protocol_version >= S2N_TLS13 && s2n->server == s2n->secure
+            && s2n->client != s2n->secure
+            && s2n_result_is_error(s2n_tls13_key_schedule_set_key(s2n, S2N_HANDSHAKE_SECRET, S2N_CLIENT))) {
+        s2n->client = s2n->initial;
+    }
 }
 
 /* What a failed negotiate or record means, and the alert it deserves. */

@@ -572,6 +572,7 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_close_write(s2nshim_conn *conn)
         bool was = conn->gather;
         conn->gather = true;
         s2n_blocked_status blocked = S2N_NOT_BLOCKED;
+        shim_alert_key(s2n);
         if (s2n_flush(s2n, &blocked) != S2N_SUCCESS
                 || s2n_result_is_error(s2n_alerts_write_error_or_close_notify(s2n))
                 || s2n_flush(s2n, &blocked) != S2N_SUCCESS) {

@@ -76,6 +76,7 @@ extern s2nshim_mem_stats shim_stats;
 s2nshim_result shim_failure(void);
 /* Queues the alert of a failed handshake or record and lets it go at once, unless blinding must delay it. */
 void shim_fail_conn(s2nshim_conn *conn, s2nshim_result *r);
+void shim_alert_key(struct s2n_connection *s2n);
 
 s2nshim_result shim_flush_out(s2nshim_conn *conn);
 int shim_on_send(void *ctx, const uint8_t *buf, uint32_t len);

@@ -69,16 +69,57 @@ func New(name string, key ...crypto.Signer) *Authority {
 	} else {
 		k = NewKey(elliptic.P256())
 	}
-	template := &x509.Certificate{
+	t := caTemplate(name, nil)
+	return Authority{key: k, Cert: sign(t, t, k, k)}.encoded()
+}
+
+// Intermediate makes an authority that a certifies.
+func (a *Authority) Intermediate(name string, change func(*x509.Certificate)) *Authority {
+	k := NewKey(elliptic.P256())
+	return Authority{key: k, Cert: sign(caTemplate(name, change), a.Cert, k, a.key)}.encoded()
+}
+
+// CrossSign certifies another authority's name and key.
+func (a *Authority) CrossSign(other *Authority) *x509.Certificate {
+	return sign(caTemplate(other.Cert.Subject.CommonName, nil), a.Cert, other.key, a.key)
+}
+
+// Resign makes a root's certificate anew, with the same name and key.
+func Resign(a *Authority, change func(*x509.Certificate)) *x509.Certificate {
+	t := caTemplate(a.Cert.Subject.CommonName, change)
+	return sign(t, t, a.key, a.key)
+}
+
+// SelfSigned makes a leaf that no authority issued.
+func SelfSigned(names ...string) *Leaf {
+	k := NewKey(elliptic.P256())
+	a := &Authority{Cert: &x509.Certificate{Subject: pkix.Name{CommonName: "leaf"}}, key: k}
+	return a.Issue(Options{Key: k}, names...)
+}
+
+func (a Authority) encoded() *Authority {
+	a.PEM = encode("CERTIFICATE", a.Cert.Raw)
+	return &a
+}
+
+func caTemplate(name string, change func(*x509.Certificate)) *x509.Certificate {
+	t := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
+	if change != nil {
+		change(t)
+	}
+	return t
+}
+
+func sign(template, parent *x509.Certificate, key, parentKey crypto.Signer) *x509.Certificate {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	check(err)
 	cert, err := x509.ParseCertificate(der)
 	check(err)
-	return &Authority{cert, encode("CERTIFICATE", der), k}
+	return cert
 }
 
 // Issue makes a leaf for names, of which IP addresses become such.

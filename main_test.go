@@ -152,3 +152,6 @@ func echo(c net.Conn) {
 
 func goServer(c net.Conn) tlsConn { return tls.Server(c, goServerConfig()) }
 func goClient(c net.Conn) tlsConn { return tls.Client(c, goClientConfig()) }
+
+// otherCA is one that nobody trusts.
+var otherCA = sync.OnceValue(func() *testcert.Authority { return testcert.New("other root") })

@@ -306,6 +306,21 @@ func TestTwoAtOnce(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(both, "another build.sh is at work"), both)
 }
 
+// A tree of one's own is taken as it is, built beside the pinned one, and rebuilt
+// when it changes.
+func TestOwnSources(t *testing.T) {
+	c := builtCheckout(t)
+	own := filepath.Join(t.TempDir(), "s2n")
+	require.NoError(t, os.CopyFS(own, os.DirFS(filepath.Join(c.dir, "third_party/out/src", s2nCrate, "lib"))))
+	mine := c.with("S2N_SRC=" + own)
+	assert.Contains(t, mine.ok(t, "./build.sh", "--debug"), "s2n-tls custom, debug")
+	assert.Contains(t, mine.ok(t, "./build.sh", "--debug"), "nothing to do")
+	file := filepath.Join(own, "utils/s2n_init.c")
+	write(t, file, read(t, file)+"\nconst char s2n_own_source[] = \"mine\";\n")
+	assert.Contains(t, mine.ok(t, "./build.sh", "--debug"), "is ready")
+	assert.Contains(t, c.ok(t, "./build.sh"), "s2n-tls 0.3.47, release")
+}
+
 // The checksum in the lock is what cargo itself goes by.
 func TestCargoRefusesAnotherChecksum(t *testing.T) {
 	slow(t)

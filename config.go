@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -169,8 +170,12 @@ func (c *Config) params(role uint8) (*cshim.ConfigParams, error) {
 	}
 	listed := 0
 	for _, name := range c.NextProtos {
-		if name == "" || len(name) > 255 {
-			return nil, configError("config", "NextProtos: %q has %d bytes; ALPN takes 1 to 255", name, len(name))
+		// ALPN allows one byte too, but s2n's client would then not see what was chosen.
+		if len(name) < 2 || len(name) > 255 {
+			return nil, configError("config", "NextProtos: %q has %d bytes; 2 to 255 are taken", name, len(name))
+		}
+		if strings.IndexByte(name, 0) >= 0 { // s2n keeps the chosen one as a C string
+			return nil, configError("config", "NextProtos: %q has a NUL byte", name)
 		}
 		listed += 1 + len(name)
 	}

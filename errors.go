@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/s2n-go/s2n/cshim"
 )
@@ -106,6 +107,7 @@ func s2nError(op string, r cshim.Result) *Error {
 
 // hints say what to do, where s2n's text only says what is.
 var hints = map[string]string{
+	"S2N_ERR_CERT_UNTRUSTED":                    "its chain leads to none of the roots in RootCAs (of a server: ClientCAs), or is not allowed to",
 	"S2N_ERR_CIPHER_NOT_SUPPORTED":              "the two sides have no cipher suite in common that the server's certificate can serve: compare their policies",
 	"S2N_ERR_PROTOCOL_VERSION_UNSUPPORTED":      "the peer offers no version that this policy allows",
 	"S2N_ERR_ECDHE_UNSUPPORTED_CURVE":           "the two sides have no group in common",
@@ -159,9 +161,14 @@ func (c *Conn) resultError(op string, r cshim.Result) error {
 	switch r.Status {
 	case cshim.OK:
 		return nil
-	case cshim.CloseNotify:
-		return io.EOF
-	case cshim.Cut:
+	case cshim.CloseNotify, cshim.Cut:
+		if op == "handshake" { // not a clean end, whatever the peer calls it
+			return &Error{Op: op, Kind: KindIO, Err: io.ErrUnexpectedEOF,
+				Message: fmt.Sprintf("the peer %v closed the connection without a reason; does it speak TLS?", c.conn.RemoteAddr())}
+		}
+		if r.Status == cshim.CloseNotify {
+			return io.EOF
+		}
 		return io.ErrUnexpectedEOF
 	case cshim.Sys:
 		call := op
@@ -175,7 +182,8 @@ func (c *Conn) resultError(op string, r cshim.Result) error {
 		return &Error{Op: op, Kind: KindProtocol, Alert: Alert(r.Alert),
 			Message: "too many records in a row that carry no data (key updates, tickets or empty ones)"}
 	case cshim.NotTLS:
-		e := &Error{Op: op, Kind: KindProtocol, Message: "the peer does not speak TLS; is this the right port?"}
+		e := &Error{Op: op, Kind: KindProtocol,
+			Message: fmt.Sprintf("the peer %v does not speak TLS; is this the right port?", c.conn.RemoteAddr())}
 		header := tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake", Conn: c.conn}
 		copy(header.RecordHeader[:], c.shim.FirstBytes())
 		e.Err = header
@@ -224,7 +232,7 @@ func (c *Conn) certificateError(r cshim.Result) error {
 	var cause error
 	switch cshim.ErrorName(r.Code) {
 	case "S2N_ERR_CERT_EXPIRED", "S2N_ERR_CERT_NOT_YET_VALID":
-		cause = invalid(x509.Expired)
+		cause = outOfDate(chain, detail)
 	case "S2N_ERR_CERT_INTENT_INVALID":
 		cause = invalid(x509.IncompatibleUsage)
 	case "S2N_ERR_CERT_MAX_CHAIN_DEPTH_EXCEEDED":
@@ -249,6 +257,23 @@ func (c *Conn) certificateError(r cshim.Result) error {
 		cause = errors.New(detail)
 	}
 	return &tls.CertificateVerificationError{UnverifiedCertificates: chain, Err: cause}
+}
+
+// outOfDate names the certificate and its date, if it is among those that were sent.
+func outOfDate(chain []*x509.Certificate, detail string) error {
+	now := time.Now()
+	for _, c := range chain {
+		switch {
+		case now.After(c.NotAfter):
+			detail = fmt.Sprintf("current time %s is after %s", now.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
+		case now.Before(c.NotBefore):
+			detail = fmt.Sprintf("current time %s is before %s", now.UTC().Format(time.RFC3339), c.NotBefore.UTC().Format(time.RFC3339))
+		default:
+			continue
+		}
+		return x509.CertificateInvalidError{Cert: c, Reason: x509.Expired, Detail: detail}
+	}
+	return x509.CertificateInvalidError{Cert: chain[0], Reason: x509.Expired, Detail: detail}
 }
 
 // X509_V_ERR_*, of AWS-LC's x509.h.

@@ -24,6 +24,17 @@ static uint16_t wire_version(uint8_t s2n_version)
     return (uint16_t) (0x0300 + s2n_version - S2N_SSLv3);
 }
 
+/* s2n has some signature schemes once a protocol version, and one of its lists a suite twice. */
+static void add_once(uint16_t *list, uint16_t *n, uint16_t value)
+{
+    for (uint16_t i = 0; i < *n; i++) {
+        if (list[i] == value) {
+            return;
+        }
+    }
+    list[(*n)++] = value;
+}
+
 SHIM_EXPORT int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *out)
 {
     /* s2n keeps the names of these and nothing else. */
@@ -57,7 +68,7 @@ SHIM_EXPORT int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *ou
         if (suite->minimum_required_tls_version >= S2N_TLS13) {
             out->max_version = wire_version(S2N_TLS13);
         }
-        out->suites[out->n_suites++] = (uint16_t) (suite->iana_value[0] << 8 | suite->iana_value[1]);
+        add_once(out->suites, &out->n_suites, (uint16_t) (suite->iana_value[0] << 8 | suite->iana_value[1]));
     }
     const struct s2n_kem_preferences *kems = policy->kem_preferences;
     for (uint8_t i = 0; kems != NULL && i < kems->tls13_kem_group_count && out->n_groups < S2NSHIM_POLICY_MAX; i++) {
@@ -72,14 +83,7 @@ SHIM_EXPORT int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *ou
     }
     const struct s2n_signature_preferences *sigs = policy->signature_preferences;
     for (uint8_t i = 0; i < sigs->count && out->n_schemes < S2NSHIM_POLICY_MAX; i++) {
-        uint16_t scheme = sigs->signature_schemes[i]->iana_value;
-        bool seen = false; /* s2n has some schemes once a protocol version */
-        for (uint16_t k = 0; k < out->n_schemes; k++) {
-            seen = seen || out->schemes[k] == scheme;
-        }
-        if (!seen) {
-            out->schemes[out->n_schemes++] = scheme;
-        }
+        add_once(out->schemes, &out->n_schemes, sigs->signature_schemes[i]->iana_value);
     }
     return 0;
 }

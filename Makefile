@@ -18,12 +18,22 @@ scripts = build.sh .ci/run
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-# need-TOOL ends with the name of the package if TOOL is missing.
-package-go = Debian/Ubuntu: apt install golang-go, or go.dev/dl; Fedora: dnf install golang; Alpine: apk add go
-package-staticcheck = $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# $(call need,TOOL…): ends with the name of the package if one is missing.
 package-golangci-lint = $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
-need-%:
-	@command -v $* >/dev/null 2>&1 || { echo "make: $* not found. Install it: $(or $(package-$*),Debian/Ubuntu: apt install $*; Fedora: dnf install $*; Alpine: apk add $*)" >&2; exit 1; }
+package-staticcheck = $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.8.2
+need = @for tool in $(1); do command -v $$tool >/dev/null 2>&1 || { case $$tool in \
+	*staticcheck*) how='$(package-staticcheck)';; *golangci-lint*) how='$(package-golangci-lint)';; \
+	*) how="Debian/Ubuntu: apt install $$tool; Fedora: dnf install $$tool; Alpine: apk add $$tool";; esac; \
+	echo "make: $$tool not found. Install it: $$how" >&2; exit 1; }; done
+
+# Looked for before minutes of building.
+.PHONY: tools-demo tools-test tools-lint
+tools-demo:
+	$(call need,curl openssl)
+tools-test:
+	$(call need,curl openssl git)
+tools-lint:
+	$(call need,git $(STATICCHECK) $(GOLANGCI_LINT) $(CLANG_FORMAT) $(SHELLCHECK))
 
 .PHONY: build
 build: ## the C library, and the command-line tool bin/s2n
@@ -31,11 +41,11 @@ build: ## the C library, and the command-line tool bin/s2n
 	$(GO) build -o bin/s2n ./cmd/s2n
 
 .PHONY: demo
-demo: need-curl need-openssl build ## curl, OpenSSL and crypto/tls talk to us; a table of what was negotiated
+demo: tools-demo build ## curl, OpenSSL and crypto/tls talk to us; a table of what was negotiated
 	$(GO) run ./internal/demo -s2n bin/s2n
 
 .PHONY: test
-test: need-curl need-openssl need-git build ## build all, go vet, all tests
+test: tools-test build ## build all, go vet, all tests
 	$(GO) vet ./...
 	$(GO) test ./...
 
@@ -55,7 +65,7 @@ asan: ## the tests with s2n-tls and the shim under AddressSanitizer
 	ASAN_OPTIONS=detect_leaks=0 $(GO) test -asan $(packages); status=$$?; ./build.sh && exit $$status
 
 .PHONY: lint
-lint: build need-$(STATICCHECK) need-$(GOLANGCI_LINT) need-$(CLANG_FORMAT) need-$(SHELLCHECK) ## gofmt, go vet, staticcheck, golangci-lint, clang-format, shellcheck, go mod tidy
+lint: tools-lint build ## gofmt, go vet, staticcheck, golangci-lint, clang-format, shellcheck, go mod tidy
 	@out=$$(gofmt -l $$(git ls-files '*.go')) && { [ -z "$$out" ] || { echo "gofmt would change: $$out" >&2; exit 1; }; }
 	$(GO) vet ./...
 	$(STATICCHECK) ./...

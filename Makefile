@@ -47,7 +47,7 @@ demo: tools-demo build ## curl, OpenSSL and crypto/tls talk to us; a table of wh
 .PHONY: test
 test: tools-test build ## build all, go vet, all tests
 	$(GO) vet ./...
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 .PHONY: race
 race: build ## the tests with the race detector and cgo's own checks
@@ -57,12 +57,12 @@ race: build ## the tests with the race detector and cgo's own checks
 bench: build ## each benchmark once: that they run, not how fast
 	$(GO) test -run '^$$' -bench . -benchtime 1x $(packages)
 
-# The shim is built with AddressSanitizer and go test links its runtime. Leaks are
-# for the tests' own count of C objects: LeakSanitizer does not look into Go's memory.
+# s2n-tls and the shim are instrumented, and go test -asan links the runtime. It also
+# reports what C memory is left at the end with no pointer to it, in C or in Go.
 .PHONY: asan
 asan: ## the tests with s2n-tls and the shim under AddressSanitizer
 	./build.sh --asan
-	ASAN_OPTIONS=detect_leaks=0 $(GO) test -asan $(packages); status=$$?; ./build.sh && exit $$status
+	$(GO) test -asan $(packages); status=$$?; ./build.sh && exit $$status
 
 .PHONY: lint
 lint: tools-lint build ## gofmt, go vet, staticcheck, golangci-lint, clang-format, shellcheck, go mod tidy

@@ -171,9 +171,9 @@ func (c *Conn) resultError(op string, r cshim.Result) error {
 		}
 		return io.ErrUnexpectedEOF
 	case cshim.Sys:
-		call := op
-		if op == "handshake" || op == "close" {
-			call = "write"
+		call := "write"
+		if r.ReadFailed() {
+			call = "read"
 		}
 		return &Error{Op: op, Kind: KindIO, Err: c.opError(call, os.NewSyscallError(call, syscall.Errno(r.Errno)))}
 	case cshim.PeerAlert:

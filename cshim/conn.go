@@ -202,7 +202,7 @@ func (c *Conn) Write(b []byte) Result {
 func (c *Conn) Flush() Result { return result(C.s2nshim_conn_flush(c.ptr)) }
 
 // KeyUpdate is s2n_connection_request_key_update, sent at once. By the writer.
-func (c *Conn) KeyUpdate() Result { return result(C.s2nshim_conn_key_update(c.ptr, 0)) }
+func (c *Conn) KeyUpdate() Result { return result(C.s2nshim_conn_key_update(c.ptr)) }
 
 // CloseWrite sends close_notify, or the alert of a failure. By the writer.
 func (c *Conn) CloseWrite() Result { return result(C.s2nshim_conn_close_write(c.ptr)) }

@@ -51,6 +51,9 @@ func (r *Result) OutWaits() bool { return r.flags&C.S2NSHIM_FLAG_OUT != 0 }
 // WantFlush reports that a message of s2n's own (key update, alert) waits for Flush.
 func (r *Result) WantFlush() bool { return r.flags&C.S2NSHIM_FLAG_FLUSH != 0 }
 
+// ReadFailed reports that Sys is of reading.
+func (r *Result) ReadFailed() bool { return r.flags&C.S2NSHIM_FLAG_READ != 0 }
+
 // s2n's error types, s2n_error_get_type.
 const (
 	TypeOK = iota

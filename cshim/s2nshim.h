@@ -36,7 +36,9 @@ enum {
     /* Bytes wait in the out buffer, s2nshim_conn_out (buffer transport, or a socket that is full). */
     S2NSHIM_FLAG_OUT = 1,
     /* A message (key update, warning alert) wants s2nshim_conn_flush, by whoever may write. */
-    S2NSHIM_FLAG_FLUSH = 2
+    S2NSHIM_FLAG_FLUSH = 2,
+    /* S2NSHIM_SYS: it was reading that failed. */
+    S2NSHIM_FLAG_READ = 4
 };
 
 typedef struct s2nshim_result {
@@ -177,7 +179,7 @@ s2nshim_result s2nshim_conn_read(s2nshim_conn *conn, void *buf, size_t len);
 size_t s2nshim_conn_buffered(s2nshim_conn *conn);
 s2nshim_result s2nshim_conn_write(s2nshim_conn *conn, const void *buf, size_t len);
 s2nshim_result s2nshim_conn_flush(s2nshim_conn *conn); /* out buffer, key update, warning alert */
-s2nshim_result s2nshim_conn_key_update(s2nshim_conn *conn, int32_t ask_peer);
+s2nshim_result s2nshim_conn_key_update(s2nshim_conn *conn);
 /* Sends close_notify, or the alert of a failure, once; what it cannot send at once it leaves in the out buffer. */
 s2nshim_result s2nshim_conn_close_write(s2nshim_conn *conn);
 /* The same, where a failure has an alert to tell; else nothing. */

@@ -125,6 +125,7 @@ static void judge(s2nshim_conn *conn, s2nshim_result *r)
     } else if (type == S2N_ERR_T_IO && (conn->read_errno != 0 || conn->write_errno != 0)) {
         r->status = S2NSHIM_SYS;
         r->sys = conn->read_errno != 0 ? conn->read_errno : conn->write_errno;
+        r->flags |= conn->read_errno != 0 ? S2NSHIM_FLAG_READ : 0;
     } else {
         shim_fail_conn(conn, r);
     }

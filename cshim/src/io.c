@@ -245,6 +245,11 @@ static bool in_room(s2nshim_conn *conn, uint32_t need)
     return true;
 }
 
+static s2nshim_result read_errno(const s2nshim_conn *conn)
+{
+    return (s2nshim_result){ .status = S2NSHIM_SYS, .sys = conn->read_errno, .flags = S2NSHIM_FLAG_READ };
+}
+
 static s2nshim_result fill(s2nshim_conn *conn, uint32_t need)
 {
     s2nshim_result r = { 0 };
@@ -254,9 +259,7 @@ static s2nshim_result fill(s2nshim_conn *conn, uint32_t need)
         return r;
     }
     if (conn->read_errno != 0) {
-        r.status = S2NSHIM_SYS;
-        r.sys = conn->read_errno;
-        return r;
+        return read_errno(conn);
     }
     if (conn->fd < 0) {
         r.status = S2NSHIM_WANT_READ;
@@ -284,8 +287,7 @@ static s2nshim_result fill(s2nshim_conn *conn, uint32_t need)
     if (n == 0) {
         r.status = S2NSHIM_CUT;
     } else if (conn->read_errno != 0) {
-        r.status = S2NSHIM_SYS;
-        r.sys = conn->read_errno;
+        r = read_errno(conn);
     } else {
         r.status = S2NSHIM_WANT_READ;
     }
@@ -551,9 +553,9 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_flush(s2nshim_conn *conn)
     return r;
 }
 
-SHIM_EXPORT s2nshim_result s2nshim_conn_key_update(s2nshim_conn *conn, int32_t ask_peer)
+SHIM_EXPORT s2nshim_result s2nshim_conn_key_update(s2nshim_conn *conn)
 {
-    (void) ask_peer; /* s2n answers requests and makes none: its API refuses S2N_KEY_UPDATE_REQUESTED */
+    /* s2n answers the peer's requests but makes none: it refuses S2N_KEY_UPDATE_REQUESTED. */
     if (s2n_connection_request_key_update(conn->s2n, S2N_KEY_UPDATE_NOT_REQUESTED) != S2N_SUCCESS) {
         return shim_failure();
     }

@@ -85,9 +85,16 @@ func newConn(conn net.Conn, config *Config, role uint8, name string) *Conn {
 	return c
 }
 
-// handshakes bounds how many goroutines compute a handshake at once. More would
-// not be faster, and each that waits in C would cost an OS thread.
-var handshakes = make(chan struct{}, runtime.GOMAXPROCS(0))
+// slots bounds how many goroutines are in C at once for the long calls: making a
+// connection, each step of its handshake, freeing it. More would not be faster, and
+// Go makes a thread more for each that stays in C for longer than some 20 µs.
+var slots = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+func inSlot(call func()) {
+	slots <- struct{}{}
+	call()
+	<-slots
+}
 
 // Handshake runs the handshake if it has not run; Read and Write do it by themselves.
 func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background()) }
@@ -147,7 +154,9 @@ func (c *Conn) start() error {
 			return transportError("handshake", err)
 		}
 	}
-	shim, r := cshim.NewConn(compiled, fd, c.sni)
+	var shim *cshim.Conn
+	var r cshim.Result
+	inSlot(func() { shim, r = cshim.NewConn(compiled, fd, c.sni) })
 	if r.Status != cshim.OK {
 		return s2nError("handshake", r)
 	}
@@ -202,7 +211,9 @@ func (c *Conn) finish() error {
 			return transportError("handshake", err)
 		}
 	}
-	info, r := c.shim.Finish()
+	var info cshim.ConnInfo
+	var r cshim.Result
+	inSlot(func() { info, r = c.shim.Finish() })
 	if r.Status != cshim.OK {
 		return s2nError("handshake", r)
 	}
@@ -238,9 +249,8 @@ func (c *Conn) negotiate() (cshim.Result, error) {
 		return c.negotiateSocket()
 	}
 	for {
-		handshakes <- struct{}{}
-		r := c.shim.Negotiate()
-		<-handshakes
+		var r cshim.Result
+		inSlot(func() { r = c.shim.Negotiate() })
 		if r.OutWaits() && (r.Status == cshim.WantRead || r.Status == cshim.WantWrite || r.Status == cshim.OK) {
 			if err := c.drain(); err != nil {
 				return r, transportError("handshake", err)
@@ -261,9 +271,7 @@ func (c *Conn) negotiate() (cshim.Result, error) {
 func (c *Conn) negotiateSocket() (cshim.Result, error) {
 	var r cshim.Result
 	attempt := func(uintptr) bool {
-		handshakes <- struct{}{}
-		r = c.shim.Negotiate()
-		<-handshakes
+		inSlot(func() { r = c.shim.Negotiate() })
 		return r.Status != cshim.WantRead
 	}
 	flush := func(uintptr) bool {
@@ -339,7 +347,7 @@ func (c *Conn) freeShim(shim *cshim.Conn) {
 		c.lastCounts.Store(&counts)
 		shim.Release()
 	}
-	shim.Close()
+	inSlot(shim.Close)
 	trimSoon()
 }
 

@@ -103,8 +103,9 @@ func TestCountParkedReader(t *testing.T) {
 	t.Logf("ping-pong of 128 B with parked readers, per round: client %.2f writes %.2f reads, server %.2f writes %.2f reads",
 		float64(cw)/rounds, float64(cr)/rounds, float64(sw)/rounds, float64(sr)/rounds)
 	require.EqualValues(t, rounds, cw)
-	require.EqualValues(t, rounds, sw)
 	require.LessOrEqual(t, cr, uint64(2*rounds))
+	// The server runs beside this: a call of its last round before, or after, may be counted or not.
+	require.InDelta(t, rounds, sw, 1)
 	require.LessOrEqual(t, sr, uint64(2*rounds)+2)
 }
 

@@ -53,6 +53,10 @@ test: tools-test build ## build all, go vet, all tests
 race: build ## the tests with the race detector and cgo's own checks
 	GOEXPERIMENT=cgocheck2 $(GO) test -race -shuffle=on -gcflags=all=-d=checkptr $(packages)
 
+.PHONY: conformance
+conformance: build ## suites of others, under the race detector: nettest.TestConn
+	cd conformance && $(GO) vet ./... && $(GO) test -race ./...
+
 .PHONY: bench
 bench: build ## each benchmark once: that they run, not how fast
 	$(GO) test -run '^$$' -bench . -benchtime 1x $(packages)
@@ -73,6 +77,7 @@ lint: tools-lint build ## gofmt, go vet, staticcheck, golangci-lint, clang-forma
 	$(CLANG_FORMAT) --dry-run -Werror $$(git ls-files 'cshim/src/*')
 	$(SHELLCHECK) $(scripts)
 	$(GO) mod tidy -diff
+	cd conformance && $(GO) mod tidy -diff
 	$(GO) mod verify
 
 .PHONY: clean

@@ -199,6 +199,7 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_negotiate(s2nshim_conn *conn)
         r = shim_failure();
         if (s2n_error_get_type(r.code) != S2N_ERR_T_BLOCKED) {
             judge(conn, &r);
+            shim_shares_drop(conn);
             if (conn->failed && r.status != S2NSHIM_ALERT && r.delay == 0) {
                 (void) s2nshim_conn_close_write(conn);
             }

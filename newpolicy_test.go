@@ -145,7 +145,9 @@ func TestNewPolicyNamesEachPoint(t *testing.T) {
 		}},
 		{"versions", pq, func(p *s2n.PolicyInfo) { p.MinVersion, p.MaxVersion = tls.VersionSSL30, 0x0305 }, []string{
 			"MinVersion: SSLv3 is none of TLS 1.0 to TLS 1.3", "MaxVersion: 0x0305 is not TLS 1.2 or TLS 1.3, where s2n's policies end"}},
-		{"max below 1.2", info(t, tls12Only), func(p *s2n.PolicyInfo) { p.FIPS, p.MinVersion, p.MaxVersion = false, tls.VersionTLS10, tls.VersionTLS11 }, []string{
+		{"max below 1.2", info(t, tls12Only), func(p *s2n.PolicyInfo) {
+			p.FIPS, p.MinVersion, p.MaxVersion = false, tls.VersionTLS10, tls.VersionTLS11
+		}, []string{
 			"MaxVersion: TLS 1.1 is not TLS 1.2 or TLS 1.3, where s2n's policies end"}},
 		{"all empty", pq, func(p *s2n.PolicyInfo) { p.CipherSuites, p.Groups, p.SignatureSchemes = nil, nil, nil }, []string{
 			"CipherSuites is empty", "Groups is empty", "SignatureSchemes is empty"}},

@@ -42,7 +42,7 @@ struct s2nshim_conn {
     uint8_t verify_alert;
     bool gather; /* outgoing records collect in out, to leave as one flight */
     bool negotiated;
-    bool failed; /* the alert of a failure is queued or sent */
+    bool failed;            /* the alert of a failure is queued or sent */
     struct s2n_blob shares; /* the last ClientHello's; keyshare.c locks it */
     /* The reader's. */
     bool eof;

@@ -134,14 +134,14 @@ func TestIllegalChoices(t *testing.T) {
 	}
 }
 
-// flipConn changes one bit of a share in the first hello that is written through it.
+// flipConn changes a share in the first hello that is written through it.
 type flipConn struct {
 	net.Conn
-	t     testing.TB
-	kind  int
-	group s2n.Group
-	at    func(share []byte) int
-	done  bool
+	t      testing.TB
+	kind   int
+	group  s2n.Group
+	change func(share []byte)
+	done   bool
 }
 
 func (c *flipConn) Write(b []byte) (int, error) {
@@ -150,7 +150,7 @@ func (c *flipConn) Write(b []byte) (int, error) {
 			for _, s := range h.shares {
 				if s.group == c.group && s.key != nil {
 					b = bytes.Clone(b)
-					b[s.at+c.at(s.key)] ^= 0x04
+					c.change(b[s.at : s.at+len(s.key)])
 					c.done = true
 				}
 			}
@@ -159,15 +159,15 @@ func (c *flipConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// One bit flipped in either half of a share, a client's or a server's, ends the
-// handshake for both sides, soon, and never as an internal error.
+// One bit flipped in either half of a share, a client's or a server's, or an ML-KEM
+// key that is none, ends the handshake for both sides, soon, and never as an internal error.
 func TestFlippedShares(t *testing.T) {
 	groupsPolicy(t, s2n.SecP384r1MLKEM1024, s2n.X25519MLKEM768, s2n.SecP256r1MLKEM768, s2n.P256, s2n.X25519, s2n.P384)
 	type flip struct {
-		name  string
-		kind  int
-		group s2n.Group
-		at    func([]byte) int
+		name   string
+		kind   int
+		group  s2n.Group
+		change func([]byte)
 	}
 	for _, c := range []struct {
 		hybrid, curve s2n.Group
@@ -178,19 +178,21 @@ func TestFlippedShares(t *testing.T) {
 		{s2n.SecP384r1MLKEM1024, s2n.P384, "test-groups-11ed-11ec-11eb-0017-001d-0018"},
 	} {
 		l := hybridLayout[c.hybrid]
-		kem := func(from int) func([]byte) int { return func([]byte) int { return (from + 700) % 1300 } }
-		mid := func(key []byte) int { return len(key) / 2 }
-		flips := map[s2n.Group][]flip{ // by what the server picks
+		bit := func(at int) func([]byte) { return func(key []byte) { key[at] ^= 4 } }
+		mid := func(key []byte) { key[len(key)/2] ^= 4 }
+		none := func(key []byte) { copy(key[700:], []byte{0xff, 0xff, 0xff}) } // two coefficients above the modulus
+		flips := map[s2n.Group][]flip{                                         // by what the server picks
 			c.hybrid: {
-				{"client/kem", helloClient, c.hybrid, kem(0)},
-				{"client/curve", helloClient, c.hybrid, func([]byte) int { return (l.from + l.to) / 2 }},
+				{"client/kem", helloClient, c.hybrid, bit(700)},
+				{"client/no kem", helloClient, c.hybrid, none},
+				{"client/curve", helloClient, c.hybrid, bit((l.from + l.to) / 2)},
 				{"client/alone", helloClient, c.curve, mid},
-				{"server/kem", helloServer, c.hybrid, kem(0)},
-				{"server/curve", helloServer, c.hybrid, func([]byte) int { return (l.serverFrom + l.serverTo) / 2 }},
+				{"server/kem", helloServer, c.hybrid, bit(700)},
+				{"server/curve", helloServer, c.hybrid, bit((l.serverFrom + l.serverTo) / 2)},
 			},
 			c.curve: {
 				{"client/alone", helloClient, c.curve, mid},
-				{"client/kem", helloClient, c.hybrid, kem(0)},
+				{"client/kem", helloClient, c.hybrid, bit(700)},
 				{"server/alone", helloServer, c.curve, mid},
 			},
 			s2n.P521: {{"server/alone", helloServer, s2n.P521, mid}}, // after a HelloRetryRequest
@@ -203,7 +205,7 @@ func TestFlippedShares(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s/picks %s/%s/%s", c.hybrid, picked, f.name, peer), func(t *testing.T) {
 						a, b := memPair()
-						flipper := &flipConn{t: t, kind: f.kind, group: f.group, at: f.at}
+						flipper := &flipConn{t: t, kind: f.kind, group: f.group, change: f.change}
 						if f.kind == helloClient {
 							flipper.Conn, a = a, flipper
 						} else {

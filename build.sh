@@ -75,6 +75,12 @@ awslc_src=
 # For the tests only: AWS-LC with one of its known-answer tests made to fail
 # (its own FIPS_BREAK_TEST). Never becomes the active result.
 break_test=${S2NSHIM_FIPS_BREAK_TEST:-}
+# Likewise: the shim without one of its own systems, whose tests must fail then.
+off=${S2NSHIM_OFF:-}
+case $off in
+  ''|reuse) ;;
+  *) die "S2NSHIM_OFF=$off: there is reuse" ;;
+esac
 
 [ "$(uname -s)" = Linux ] ||
   die "this is $(uname -s): the static FIPS module of AWS-LC builds on Linux only"
@@ -242,6 +248,7 @@ awslc_variant=$variant
 awslc_dir=$out/build/$module-awslc$awslc_variant
 s2n_variant=$awslc_variant
 [ "$s2n_version" != custom ] || s2n_variant+=-s2n$(printf %s "$s2n_src" | short_hash)
+[ -z "$off" ] || s2n_variant+=-off-$off
 s2n_dir=$out/build/$module-$flavour$s2n_variant
 
 # configured DIR CONFIG: whether DIR was made with CONFIG and its last build was
@@ -322,7 +329,7 @@ build_s2n() {
   local args=(
     -S "$root/cshim" "-DCMAKE_BUILD_TYPE=$build_type"
     "-DS2N_SRC=$s2n_src" "-DAWSLC_INCLUDE=$awslc_src/include" "-DAWSLC_LIB=$libcrypto"
-    "-DS2NSHIM_ASAN=$([ "$flavour" = asan ] && echo ON || echo OFF)"
+    "-DS2NSHIM_ASAN=$([ "$flavour" = asan ] && echo ON || echo OFF)" "-DS2NSHIM_OFF=$off"
   )
   config="$toolchain | ${CFLAGS:-} | $s2n_version | ${args[*]}"
   if ! configured "$s2n_dir" "$config"; then
@@ -376,7 +383,7 @@ join() {
 #define S2NSHIM_BUILD_ID "$id"
 #define S2NSHIM_BUILD_ABI $abi
 #define S2NSHIM_BUILD_MODULE "$module"
-#define S2NSHIM_BUILD_FLAVOUR "$flavour"
+#define S2NSHIM_BUILD_FLAVOUR "$flavour${off:+ without $off}"
 #define S2NSHIM_BUILD_AWSLC "$awslc_version"
 #define S2NSHIM_BUILD_S2N "$s2n_version"
 #define S2NSHIM_BUILD_SYMBOL $symbol
@@ -491,9 +498,11 @@ if [ -n "$break_test" ]; then
   say "broken on purpose, so not made active: ${s2n_dir#"$root"/}/result"
   exit 0
 fi
-activate
+[ -n "$off" ] || activate
 what="FIPS_MODULE=$module (aws-lc-fips-sys $awslc_version), s2n-tls $s2n_version, $flavour"
-if [ "$changed" = 1 ]; then
+if [ -n "$off" ]; then
+  say "without $off, so not made active: ${s2n_dir#"$root"/}/result"
+elif [ "$changed" = 1 ]; then
   say "third_party/out/lib/libs2nshim.a is ready: $what, ${SECONDS} s"
 else
   say "nothing to do: $what"

@@ -18,6 +18,9 @@ type Config struct {
 	// Policy is what may be negotiated; "" is DefaultFIPS.
 	Policy Policy
 
+	// KeyShareMode is which keys a client sends in its ClientHello.
+	KeyShareMode KeyShareMode
+
 	// Certificates are the server's, of which it picks by name and by what the
 	// client can verify, or the client's, which can have one.
 	Certificates []Certificate
@@ -101,6 +104,7 @@ func (c *Config) Clone() *Config {
 	}
 	return &Config{
 		Policy:                 c.Policy,
+		KeyShareMode:           c.KeyShareMode,
 		Certificates:           c.Certificates,
 		RootCAs:                c.RootCAs,
 		ClientCAs:              c.ClientCAs,
@@ -162,11 +166,16 @@ func (c *Config) params(role uint8) (*cshim.ConfigParams, error) {
 	if r := cshim.Init(); r.Status != cshim.OK {
 		return nil, s2nError("init", r)
 	}
-	if _, err := c.Policy.Info(); err != nil {
+	policy, err := c.Policy.Info()
+	if err != nil {
+		return nil, err
+	}
+	shares, err := c.keyShares(policy)
+	if err != nil {
 		return nil, err
 	}
 	p := &cshim.ConfigParams{
-		Policy: string(c.Policy.orDefault()), Protocols: c.NextProtos, Role: role, Blinding: c.Blinding == BlindingDelay,
+		Policy: string(policy.Name), Protocols: c.NextProtos, Role: role, Shares: shares, Blinding: c.Blinding == BlindingDelay,
 	}
 	listed := 0
 	for _, name := range c.NextProtos {

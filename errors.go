@@ -128,6 +128,9 @@ func kindOf(code int32) Kind {
 	if certificateCodes[cshim.ErrorName(code)] {
 		return KindCertificate
 	}
+	if cshim.ErrorName(code) == "S2N_ERR_PQ_CRYPTO" {
+		return KindProtocol // the peer's key or ciphertext; where a key of our own fails its test, the module ends the process
+	}
 	switch cshim.ErrorType(code) {
 	case cshim.TypeIO:
 		return KindIO

@@ -2,7 +2,6 @@ package s2n
 
 import (
 	"crypto/tls"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -21,6 +20,21 @@ const (
 	DefaultPQ    Policy = "default_pq"    // 20250721
 )
 
+// Two policies of ours, which allow what 20251015 does, or less, and never change.
+// Under DefaultFIPS a ClientHello carries X25519MLKEM768 and a separate key for
+// P-256: X25519 by itself is no approved algorithm, so the hybrid's own cannot be
+// sent again (KeyShareMode). These are for clients that should not pay for both.
+const (
+	// FIPSPQ2026 sends X25519MLKEM768 alone. P-256, P-384, P-521 and the other
+	// hybrids are still offered: a server that has none but those asks for one with
+	// a HelloRetryRequest, which costs a round trip.
+	FIPSPQ2026 Policy = "s2ngo-fips-pq-2026"
+	// FIPSNIST2026 has NIST's curves only: SecP256r1MLKEM768, and its own P-256 key
+	// again for servers without hybrids, which costs them no round trip. P-256 takes
+	// the FIPS module longer than X25519.
+	FIPSNIST2026 Policy = "s2ngo-fips-nist-2026"
+)
+
 // PolicyInfo is what a policy holds, in the order of preference.
 type PolicyInfo struct {
 	Name             Policy
@@ -28,11 +42,12 @@ type PolicyInfo struct {
 	MinVersion       uint16 // tls.VersionTLS12 and so on
 	MaxVersion       uint16
 	CipherSuites     []uint16 // as in crypto/tls and IANA's registry
-	Groups           []Group  // hybrids first, in the order of preference
+	Groups           []Group  // those with ML-KEM first
 	SignatureSchemes []tls.SignatureScheme
 }
 
-// Policies lists the policies that can be used, in s2n's order.
+// Policies lists the policies that can be used: s2n's in its order, ours, and
+// those of NewPolicy.
 func Policies() []PolicyInfo {
 	if r := cshim.Init(); r.Status != cshim.OK {
 		return nil
@@ -46,8 +61,8 @@ func Policies() []PolicyInfo {
 	return all
 }
 
-// Info returns what a policy holds; an error for a name that s2n does not know,
-// or knows only to refuse.
+// Info returns what a policy holds; an error for a name that nothing has, or that
+// s2n knows only to refuse.
 func (p Policy) Info() (PolicyInfo, error) {
 	if r := cshim.Init(); r.Status != cshim.OK {
 		return PolicyInfo{}, s2nError("policy", r)
@@ -85,31 +100,4 @@ func (p Policy) orDefault() Policy {
 		return DefaultFIPS
 	}
 	return p
-}
-
-// Group is a key exchange group, IANA's TLS Supported Groups.
-type Group uint16
-
-const (
-	P256               Group = 23
-	P384               Group = 24
-	P521               Group = 25
-	X25519             Group = 29
-	MLKEM1024          Group = 0x0202
-	SecP256r1MLKEM768  Group = 0x11eb
-	X25519MLKEM768     Group = 0x11ec
-	SecP384r1MLKEM1024 Group = 0x11ed
-)
-
-var groupNames = map[Group]string{
-	P256: "P-256", P384: "P-384", P521: "P-521", X25519: "X25519", MLKEM1024: "MLKEM1024",
-	SecP256r1MLKEM768: "SecP256r1MLKEM768", X25519MLKEM768: "X25519MLKEM768", SecP384r1MLKEM1024: "SecP384r1MLKEM1024",
-}
-
-// String is the group's name, "X25519MLKEM768".
-func (g Group) String() string {
-	if name, ok := groupNames[g]; ok {
-		return name
-	}
-	return fmt.Sprintf("Group(0x%04x)", uint16(g))
 }

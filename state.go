@@ -10,13 +10,14 @@ import (
 )
 
 // State is what a connection knows beyond tls.ConnectionState. Before the end of
-// the handshake only the counts are set.
+// the handshake only the counts and OfferedShares are set.
 type State struct {
 	Policy                Policy
 	Group                 Group
 	SignatureScheme       tls.SignatureScheme // the server's
 	ClientSignatureScheme tls.SignatureScheme // 0: no client certificate
 	HandshakeType         string              // s2n_connection_get_handshake_type_name
+	OfferedShares         []OfferedShare      // a client's, each that it sent: after a HelloRetryRequest, the retry's is last
 	FIPS                  bool                // module, policy and what was negotiated all within FIPS 140-3
 	WireIn, WireOut       uint64              // bytes on the wire
 	NativeBytes           int64               // C memory that this connection holds now
@@ -38,6 +39,7 @@ func (c *Conn) State() State {
 		}
 	}
 	counts := c.counts()
+	s.OfferedShares = offeredShares(counts)
 	s.WireIn, s.WireOut, s.NativeBytes = counts.WireIn, counts.WireOut, counts.Native
 	return s
 }

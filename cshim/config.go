@@ -70,6 +70,14 @@ const (
 	RecordsThroughput = C.S2NSHIM_RECORDS_THROUGHPUT
 )
 
+// Which key shares a ClientHello sends.
+const (
+	SharesPolicy     = C.S2NSHIM_SHARES_POLICY
+	SharesReuse      = C.S2NSHIM_SHARES_REUSE
+	SharesSeparate   = C.S2NSHIM_SHARES_SEPARATE
+	SharesHybridOnly = C.S2NSHIM_SHARES_HYBRID_ONLY
+)
+
 // ConfigParams is s2nshim_config_params.
 type ConfigParams struct {
 	Policy     string
@@ -80,6 +88,7 @@ type ConfigParams struct {
 	ClientAuth uint8
 	SkipVerify bool
 	Records    uint8
+	Shares     uint8
 	Blinding   bool
 }
 
@@ -100,6 +109,7 @@ func NewConfig(p *ConfigParams) (*Config, Result) {
 	params := C.s2nshim_config_params{
 		policy: policy, protocols: (*C.uint8_t)(protocols), protocols_len: C.uint32_t(len(wire)),
 		role: C.uint8_t(p.Role), client_auth: C.uint8_t(p.ClientAuth), records: C.uint8_t(p.Records),
+		shares: C.uint8_t(p.Shares),
 	}
 	if p.SkipVerify {
 		params.skip_verify = 1

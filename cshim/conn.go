@@ -159,6 +159,7 @@ type Counts struct {
 	WireIn, WireOut uint64 // bytes
 	Reads, Writes   uint64 // system calls
 	Native          int64  // bytes of C memory
+	Offered         [OfferedMax]Offered
 }
 
 // GetCounts is s2nshim_conn_get_counts; beside any other call.
@@ -166,7 +167,7 @@ func (c *Conn) GetCounts() Counts {
 	n := C.s2nshim_conn_get_counts(c.ptr)
 	return Counts{
 		WireIn: uint64(n.wire_in), WireOut: uint64(n.wire_out), Reads: uint64(n.reads), Writes: uint64(n.writes),
-		Native: int64(n.native),
+		Native: int64(n.native), Offered: offered(&n.offered),
 	}
 }
 

@@ -104,6 +104,32 @@ typedef struct s2nshim_policy_info {
 const char *s2nshim_policy_name(int32_t index); /* NULL after the last */
 int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *out); /* 0 found, -1 unknown, -2 refused by s2n */
 
+/* ---- newpolicy.c */
+enum { S2NSHIM_LIST_SUITES = 0, S2NSHIM_LIST_GROUPS, S2NSHIM_LIST_SCHEMES, S2NSHIM_LIST_MIN, S2NSHIM_LIST_MAX };
+enum {
+    S2NSHIM_FAULT_NAME = 1,     /* the name is taken */
+    S2NSHIM_FAULT_EMPTY,        /* the list is */
+    S2NSHIM_FAULT_TOO_MANY,     /* value: how many s2n's arrays, or this interface, can hold */
+    S2NSHIM_FAULT_UNKNOWN,      /* value: what s2n does not know */
+    S2NSHIM_FAULT_UNAVAILABLE,  /* value: what the linked module does not have */
+    S2NSHIM_FAULT_DUPLICATE,    /* value: what is there twice */
+    S2NSHIM_FAULT_NOT_FIPS,     /* value: what s2n's FIPS 140-3 rule does not allow */
+    S2NSHIM_FAULT_ORDER,        /* value: a group with ML-KEM after one without */
+    S2NSHIM_FAULT_MIN_OVER_MAX,
+    S2NSHIM_FAULT_NEEDS_TLS13,  /* value: a suite or group of TLS 1.3 where that is above the maximum */
+    S2NSHIM_FAULT_NO_TLS13,     /* SUITES, SCHEMES: nothing in it works with TLS 1.3, the maximum */
+    S2NSHIM_FAULT_NO_CURVE,     /* TLS 1.2 is allowed and needs a group without ML-KEM */
+    S2NSHIM_FAULT_RULES,        /* s2n's own validation refused the whole */
+    S2NSHIM_FAULT_MEMORY
+};
+typedef struct s2nshim_policy_fault {
+    uint8_t kind, list;
+    uint16_t value;
+} s2nshim_policy_fault;
+/* Registers a policy for the life of the process. It returns how many faults it found, of which it writes at
+ * most max; 0: registered. The counts in info must not be above S2NSHIM_POLICY_MAX; n_hybrids is not read. */
+int32_t s2nshim_policy_new(const s2nshim_policy_info *info, s2nshim_policy_fault *faults, int32_t max);
+
 /* ---- cert.c */
 /* PEM of the chain, leaf first, and of the key; neither needs a final NUL, nor is kept. */
 s2nshim_result s2nshim_cert_new(const uint8_t *chain, uint32_t chain_len, const uint8_t *key, uint32_t key_len, s2nshim_cert **out);
@@ -116,6 +142,9 @@ void s2nshim_store_free(s2nshim_store *store);
 enum { S2NSHIM_SERVER = 0, S2NSHIM_CLIENT = 1 };
 enum { S2NSHIM_AUTH_NONE = 0, S2NSHIM_AUTH_OPTIONAL, S2NSHIM_AUTH_REQUIRED };
 enum { S2NSHIM_RECORDS_DYNAMIC = 0, S2NSHIM_RECORDS_LOW_LATENCY, S2NSHIM_RECORDS_THROUGHPUT };
+/* Which shares a ClientHello sends: as the policy has it; the hybrid's classical key again beside it, where the
+ * policy has its curve; one more key for the policy's first curve; no classical share. */
+enum { S2NSHIM_SHARES_POLICY = 0, S2NSHIM_SHARES_REUSE, S2NSHIM_SHARES_SEPARATE, S2NSHIM_SHARES_HYBRID_ONLY };
 typedef struct s2nshim_config_params {
     const char *policy;
     const uint8_t *protocols; /* ALPN, each with a length byte before it */
@@ -125,6 +154,7 @@ typedef struct s2nshim_config_params {
     uint8_t client_auth;
     uint8_t skip_verify; /* take any chain; it is still handed to s2nshim_conn_peer_certs */
     uint8_t records;
+    uint8_t shares;
     uint8_t blinding;    /* keep s2n's delay after a record that did not decrypt */
 } s2nshim_config_params;
 /* A failure has in n how many of certs were taken before it. */
@@ -164,14 +194,23 @@ typedef struct s2nshim_conn_info {
 /* After the handshake: what was agreed; then frees what only the handshake needed. */
 s2nshim_result s2nshim_conn_finish(s2nshim_conn *conn, s2nshim_conn_info *out);
 
+enum { S2NSHIM_OFFERED_MAX = 4, S2NSHIM_OFFERED_REUSED = 0x10000 };
 typedef struct s2nshim_conn_counts {
     uint64_t wire_in, wire_out;   /* bytes */
     uint64_t reads, writes;       /* system calls on the socket transport */
     int64_t native;               /* bytes of C memory held now */
+    /* A client's key shares, a retry's after those of its first ClientHello, each a group and
+     * S2NSHIM_OFFERED_REUSED where the key is that of the hybrid beside it; 0 after the last. */
+    uint32_t offered[S2NSHIM_OFFERED_MAX];
 } s2nshim_conn_counts;
 s2nshim_conn_counts s2nshim_conn_get_counts(s2nshim_conn *conn); /* any time, any thread */
 /* The first bytes the peer sent, at most 5, and how many: to say what is there instead of TLS. */
 int32_t s2nshim_conn_first_bytes(s2nshim_conn *conn, uint8_t out[5]);
+
+/* ---- keyshare.c */
+/* The last ClientHello's key shares as on the wire (group, length, key), in memory that s2nshim_free frees; NULL on a
+ * server, before the ClientHello, and after the handshake. Any time, any thread. */
+uint8_t *s2nshim_conn_key_shares(s2nshim_conn *conn, size_t *len);
 
 /* ---- io.c: one reader and one writer at once */
 s2nshim_result s2nshim_conn_read(s2nshim_conn *conn, void *buf, size_t len);

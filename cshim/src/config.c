@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "seams.h"
 #include "shim.h"
 #include "tls/s2n_config.h"
-#include "tls/s2n_security_policies.h"
 #include "tls/s2n_tls_parameters.h"
 
 /* Stops the handshake (S2NSHIM_WANT_VERIFY) until Go has looked at the chain. */
@@ -65,7 +65,7 @@ int shim_on_client_hello(struct s2n_connection *s2n, void *ctx)
 static int fill(s2nshim_config *config, const s2nshim_config_params *p, s2nshim_cert *const *certs, int32_t n_certs)
 {
     struct s2n_config *s2n = config->s2n;
-    if (s2n_config_set_cipher_preferences(s2n, p->policy) != S2N_SUCCESS
+    if (s2n_config_set_security_policy(s2n, config->policy) != S2N_SUCCESS
             || s2n_config_set_cert_validation_cb(s2n, on_verify, NULL) != S2N_SUCCESS) {
         return S2N_FAILURE;
     }
@@ -116,6 +116,13 @@ SHIM_EXPORT s2nshim_result s2nshim_config_new(const s2nshim_config_params *param
         return r;
     }
     config->refs = 1;
+    struct shim_policy policy = { 0 };
+    if (!shim_policy_find(params->policy, &policy)) {
+        policy.s2n = NULL; /* s2n's setter has the error */
+    }
+    config->policy = policy.s2n;
+    config->policy_name = policy.name;
+    config->shares = params->shares == S2NSHIM_SHARES_POLICY ? policy.shares : params->shares;
     config->role = params->role;
     config->records = params->records;
     config->blinding = params->blinding;
@@ -126,13 +133,6 @@ SHIM_EXPORT s2nshim_result s2nshim_config_new(const s2nshim_config_params *param
         r.n = config->n_certs;
         s2nshim_config_free(config);
         return r;
-    }
-    config->policy = config->s2n->security_policy;
-    /* s2n's own copy of the name lives as long as the process. */
-    for (const struct s2n_security_policy_selection *s = security_policy_selection; s->version != NULL; s++) {
-        if (strcmp(s->version, params->policy) == 0) {
-            config->policy_name = s->version;
-        }
     }
     ERR_clear_error();
     *out = config;

@@ -87,6 +87,7 @@ SHIM_EXPORT void s2nshim_conn_free(s2nshim_conn *conn)
     if (conn->s2n != NULL) {
         s2n_connection_free(conn->s2n);
     }
+    shim_shares_drop(conn);
     if (conn->out != NULL) {
         shim_buf_put(conn->out, conn->out_size);
     }
@@ -198,6 +199,7 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_negotiate(s2nshim_conn *conn)
         r = shim_failure();
         if (s2n_error_get_type(r.code) != S2N_ERR_T_BLOCKED) {
             judge(conn, &r);
+            shim_shares_drop(conn);
             if (conn->failed && r.status != S2NSHIM_ALERT && r.delay == 0) {
                 (void) s2nshim_conn_close_write(conn);
             }
@@ -321,6 +323,7 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_finish(s2nshim_conn *conn, s2nshim_conn_
     out->ems = s2n->ems_negotiated;
 
     s2nshim_result r = { 0 };
+    shim_shares_drop(conn);
     s2n_x509_validator_wipe(&s2n->x509_validator);
     if (s2n_connection_free_handshake(s2n) != S2N_SUCCESS) {
         r = shim_failure();
@@ -341,6 +344,9 @@ SHIM_EXPORT s2nshim_conn_counts s2nshim_conn_get_counts(s2nshim_conn *conn)
     c.reads = __atomic_load_n(&conn->counts.reads, __ATOMIC_RELAXED);
     c.writes = __atomic_load_n(&conn->counts.writes, __ATOMIC_RELAXED);
     c.native = __atomic_load_n(&conn->counts.native, __ATOMIC_RELAXED) + (int64_t) sizeof(*conn);
+    for (int i = 0; i < S2NSHIM_OFFERED_MAX; i++) {
+        c.offered[i] = __atomic_load_n(&conn->counts.offered[i], __ATOMIC_RELAXED);
+    }
     return c;
 }
 

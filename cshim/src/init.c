@@ -23,6 +23,10 @@ static void init_once(void)
         init_result = (s2nshim_result){ .status = S2NSHIM_FAILED, .code = S2N_ERR_SAFETY };
         return;
     }
+    if (!shim_policies_init()) {
+        init_result = (s2nshim_result){ .status = S2NSHIM_FAILED, .code = S2N_ERR_INVALID_SECURITY_POLICY };
+        return;
+    }
     /* s2n makes each connection with its own default config before ours is set. That config's trust in the
      * system's roots would cost every connection a verification context, and is never used. */
     s2n_x509_trust_store_wipe(&s2n_fetch_default_config()->trust_store);

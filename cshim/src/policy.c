@@ -1,4 +1,4 @@
-/* s2n's security policies as plain lists. */
+/* The security policies, s2n's and ours, as plain lists. */
 #include <string.h>
 
 #include "shim.h"
@@ -10,12 +10,31 @@
 
 SHIM_EXPORT const char *s2nshim_policy_name(int32_t index)
 {
-    for (int32_t i = 0; i <= index; i++) {
+    for (int32_t i = 0;; i++) {
         if (security_policy_selection[i].version == NULL) {
-            return NULL;
+            struct shim_policy own;
+            return shim_own_policy(index - i, &own) ? own.name : NULL;
+        }
+        if (i == index) {
+            return security_policy_selection[i].version;
         }
     }
-    return security_policy_selection[index].version;
+}
+
+bool shim_policy_find(const char *name, struct shim_policy *out)
+{
+    for (const struct s2n_security_policy_selection *s = security_policy_selection; s->version != NULL; s++) {
+        if (strcmp(s->version, name) == 0) {
+            *out = (struct shim_policy){ s->version, s->security_policy, S2NSHIM_SHARES_REUSE };
+            return true;
+        }
+    }
+    for (int32_t i = 0; shim_own_policy(i, out); i++) {
+        if (strcmp(out->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static uint16_t wire_version(uint8_t s2n_version)
@@ -43,18 +62,13 @@ SHIM_EXPORT int32_t s2nshim_policy_get(const char *name, s2nshim_policy_info *ou
             return -2;
         }
     }
-    const struct s2n_security_policy *policy = NULL;
-    for (const struct s2n_security_policy_selection *s = security_policy_selection; s->version != NULL; s++) {
-        if (strcmp(s->version, name) == 0) {
-            policy = s->security_policy;
-            memset(out, 0, sizeof(*out));
-            out->name = s->version;
-            break;
-        }
-    }
-    if (policy == NULL) {
+    struct shim_policy found;
+    if (!shim_policy_find(name, &found)) {
         return -1;
     }
+    const struct s2n_security_policy *policy = found.s2n;
+    memset(out, 0, sizeof(*out));
+    out->name = found.name;
     out->fips = policy->rules[S2N_FIPS_140_3];
     out->min_version = wire_version(policy->minimum_protocol_version);
     out->max_version = wire_version(S2N_TLS12);

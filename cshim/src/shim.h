@@ -30,6 +30,7 @@ struct s2nshim_config {
     uint8_t records;
     uint8_t blinding;
     uint8_t client_auth;
+    uint8_t shares; /* what the ClientHello's key_share holds; never S2NSHIM_SHARES_POLICY */
 };
 
 struct s2nshim_conn {
@@ -41,7 +42,8 @@ struct s2nshim_conn {
     uint8_t verify_alert;
     bool gather; /* outgoing records collect in out, to leave as one flight */
     bool negotiated;
-    bool failed; /* the alert of a failure is queued or sent */
+    bool failed;            /* the alert of a failure is queued or sent */
+    struct s2n_blob shares; /* the last ClientHello's; keyshare.c locks it */
     /* The reader's. */
     bool eof;
     bool no_tls;
@@ -85,6 +87,19 @@ void shim_release_in(s2nshim_conn *conn);
 void shim_release_out(s2nshim_conn *conn);
 uint8_t shim_pending_flags(s2nshim_conn *conn);
 void shim_note_first(s2nshim_conn *conn, const uint8_t *buf, size_t len);
+
+/* The handshake is over: nobody may see its shares any more. */
+void shim_shares_drop(s2nshim_conn *conn);
+
+/* A named policy: s2n's, one of ours, or one that s2nshim_policy_new made. All live for ever. */
+struct shim_policy {
+    const char *name;
+    const struct s2n_security_policy *s2n;
+    uint8_t shares; /* what S2NSHIM_SHARES_POLICY means for it */
+};
+bool shim_policy_find(const char *name, struct shim_policy *out);
+bool shim_own_policy(int32_t index, struct shim_policy *out); /* those that s2n does not know, in order */
+bool shim_policies_init(void);
 
 int shim_on_client_hello(struct s2n_connection *s2n, void *ctx);
 X509_STORE *shim_store_x509(s2nshim_store *store);

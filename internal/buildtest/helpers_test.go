@@ -47,7 +47,7 @@ func (c command) cmd(name string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	for _, kv := range os.Environ() {
 		switch name, _, _ := strings.Cut(kv, "="); name {
 		case "FIPS_MODULE", "S2N_SRC", "AWSLC_SRC", "CC", "CGO_CFLAGS", "CGO_LDFLAGS",
-			"CGO_ENABLED", "GOFLAGS", "GOOS", "GOARCH", "PKG_CONFIG_PATH", "S2NSHIM_FIPS_BREAK_TEST":
+			"CGO_ENABLED", "GOFLAGS", "GOOS", "GOARCH", "PKG_CONFIG_PATH", "S2NSHIM_FIPS_BREAK_TEST", "S2NSHIM_OFF":
 		default:
 			cmd.Env = append(cmd.Env, kv)
 		}

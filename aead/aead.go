@@ -71,7 +71,9 @@ func (g *gcm) Seal(dst, nonce, plaintext, additionalData []byte) []byte {
 	}
 	checkSize(plaintext)
 	all, out := sliceForAppend(dst, len(plaintext)+tagSize)
-	checkOverlap(out, plaintext, additionalData)
+	if cshim.SharesMemoryShifted(out, plaintext) || cshim.SharesMemory(out, additionalData) {
+		overlapPanic(out, plaintext)
+	}
 	if !g.c.Seal(out, nonce, plaintext, additionalData) {
 		panic(refused)
 	}
@@ -86,7 +88,9 @@ func (g *gcm) Open(dst, nonce, ciphertext, additionalData []byte) ([]byte, error
 		return nil, errOpen
 	}
 	all, out := sliceForAppend(dst, len(ciphertext)-tagSize)
-	checkOverlap(out, ciphertext, additionalData)
+	if cshim.SharesMemoryShifted(out, ciphertext) || cshim.SharesMemory(out, additionalData) {
+		overlapPanic(out, ciphertext)
+	}
 	if !g.c.Open(out, nonce, ciphertext, additionalData) {
 		return nil, errOpen
 	}
@@ -105,7 +109,9 @@ func (g *gcmRandomNonce) Seal(dst, nonce, plaintext, additionalData []byte) []by
 	}
 	checkSize(plaintext)
 	all, out := sliceForAppend(dst, nonceSize+len(plaintext)+tagSize)
-	checkOverlap(out, plaintext, additionalData)
+	if cshim.SharesMemoryShifted(out, plaintext) || cshim.SharesMemory(out, additionalData) {
+		overlapPanic(out, plaintext)
+	}
 	if !g.c.SealRandom(out, plaintext, additionalData) {
 		panic(refused)
 	}
@@ -120,7 +126,9 @@ func (g *gcmRandomNonce) Open(dst, nonce, ciphertext, additionalData []byte) ([]
 		return nil, errOpen
 	}
 	all, out := sliceForAppend(dst, len(ciphertext)-nonceSize-tagSize)
-	checkOverlap(out, ciphertext, additionalData)
+	if cshim.SharesMemoryShifted(out, ciphertext) || cshim.SharesMemory(out, additionalData) {
+		overlapPanic(out, ciphertext)
+	}
 	if !g.c.OpenRandom(out, ciphertext, additionalData) {
 		return nil, errOpen
 	}
@@ -137,25 +145,25 @@ func checkSize(plaintext []byte) {
 	}
 }
 
-// checkOverlap panics as crypto/cipher does: the output may begin where the input
-// does, or shares no byte with it; with the additional data it shares none at all.
-func checkOverlap(out, in, additionalData []byte) {
+// overlapPanic panics as crypto/cipher does, where the output lies where it may not:
+// it may begin where the input does, or shares no byte with it; with the additional
+// data it shares none.
+func overlapPanic(out, in []byte) {
 	if cshim.SharesMemoryShifted(out, in) {
 		panic("crypto/cipher: invalid buffer overlap of output and input")
 	}
-	if cshim.SharesMemory(out, additionalData) {
-		panic("crypto/cipher: invalid buffer overlap of output and additional data")
-	}
+	panic("crypto/cipher: invalid buffer overlap of output and additional data")
 }
 
 // sliceForAppend returns dst made longer by n bytes, and those n alone. The array
-// is dst's where it has the room, or else a new one with room for no more.
+// is dst's where it has the room, or else a new one with room for no more. What is
+// in the added bytes is not said.
 func sliceForAppend(dst []byte, n int) (all, added []byte) {
 	used := len(dst)
 	if cap(dst)-used >= n {
 		all = dst[:used+n]
 	} else {
-		all = make([]byte, used+n)
+		all = cshim.NewBytes(used + n)
 		copy(all, dst)
 	}
 	return all, all[used:]

@@ -52,8 +52,8 @@ func TestAboveTheLimit(t *testing.T) {
 
 // Above 4 GiB nothing is cut to 32 bits.
 func TestAbove4GiB(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("encrypts 4 GiB several times; runs without -short and without -race")
+	if testing.Short() || instrumented {
+		t.Skip("encrypts 4 GiB several times; runs without -short, race detector and sanitizers")
 	}
 	testLarge(t, 1<<32+33, kinds[:1])
 }

@@ -1,5 +1,0 @@
-//go:build race
-
-package aead_test
-
-const raceEnabled = true

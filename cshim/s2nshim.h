@@ -197,12 +197,13 @@ void s2nshim_conn_out_sent(s2nshim_conn *conn, size_t n);
  * there. out may begin where in does, or must be apart from it; ad is apart from out. */
 enum { S2NSHIM_AEAD_NONCE = 12, S2NSHIM_AEAD_TAG = 16 };
 /* An AES-GCM key; immutable, one owner. The struct is complete because cgo checks every pointer that it
- * passes to an unknown one, and none to a struct without pointers. */
+ * passes to an unknown one, and none to a struct without pointers. new gives NULL for another key size than
+ * 16 and 32, and without memory; free overwrites the key. */
 typedef struct s2nshim_aead {
     uint64_t opaque[80];
 } s2nshim_aead;
-s2nshim_aead *s2nshim_aead_new(const uint8_t *key, size_t key_len, int32_t random_nonce); /* NULL: key size, no memory */
-void s2nshim_aead_free(s2nshim_aead *a); /* overwrites the key */
+s2nshim_aead *s2nshim_aead_new(const uint8_t *key, size_t key_len, int32_t random_nonce);
+void s2nshim_aead_free(s2nshim_aead *a);
 int32_t s2nshim_aead_seal(const s2nshim_aead *a, uint8_t *out, const uint8_t *nonce, const uint8_t *in, size_t in_len, const uint8_t *ad, size_t ad_len);
 int32_t s2nshim_aead_open(const s2nshim_aead *a, uint8_t *out, const uint8_t *nonce, const uint8_t *in, size_t in_len, const uint8_t *ad, size_t ad_len);
 /* For a key made with random_nonce: the nonce comes from the module and stands before the ciphertext. */

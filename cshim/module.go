@@ -37,6 +37,7 @@ type MemStats struct {
 	S2NBytes, S2NBlocks           int64 // held by s2n-tls now
 	PoolBytes                     int64 // free record buffers kept
 	Conns, Configs, Certs, Stores int64 // live objects
+	AEADs                         int64
 }
 
 // GetMemStats is s2nshim_mem_get_stats.
@@ -45,6 +46,7 @@ func GetMemStats() MemStats {
 	return MemStats{
 		S2NBytes: int64(s.s2n_bytes), S2NBlocks: int64(s.s2n_blocks), PoolBytes: int64(s.pool_bytes),
 		Conns: int64(s.conns), Configs: int64(s.configs), Certs: int64(s.certs), Stores: int64(s.stores),
+		AEADs: int64(s.aeads),
 	}
 }
 

@@ -65,6 +65,7 @@ typedef struct s2nshim_mem_stats {
     int64_t configs;
     int64_t certs;
     int64_t stores;
+    int64_t aeads;
 } s2nshim_mem_stats;
 s2nshim_mem_stats s2nshim_mem_get_stats(void);
 int64_t s2nshim_mem_trim(void); /* gives record buffers that stayed unused since the last call back to the system; bytes still kept */
@@ -228,5 +229,26 @@ void *s2nshim_conn_in_space(s2nshim_conn *conn, size_t *len);
 void s2nshim_conn_in_filled(s2nshim_conn *conn, size_t n);
 const void *s2nshim_conn_out(s2nshim_conn *conn, size_t *len);
 void s2nshim_conn_out_sent(s2nshim_conn *conn, size_t n);
+
+/* ---- aead.c: AES-GCM with a nonce of 12 bytes and a tag of 16. The calls return 1, or 0 for a failure.
+ * One s2nshim_aead serves any number of threads at once. out is all that is written: in_len + 16 bytes by
+ * seal, in_len - 16 by open, in_len + 28 and in_len - 28 by the random ones, and a failed open leaves zeros
+ * there. out may begin where in does, or must be apart from it; ad is apart from out. */
+enum { S2NSHIM_AEAD_NONCE = 12, S2NSHIM_AEAD_TAG = 16 };
+/* An AES-GCM key; immutable, one owner. The struct is complete because cgo checks every pointer that it
+ * passes to an unknown one, and none to a struct without pointers. new gives NULL for another key size than
+ * 16 and 32, and without memory; free overwrites the key. */
+typedef struct s2nshim_aead {
+    uint64_t opaque[80];
+} s2nshim_aead;
+s2nshim_aead *s2nshim_aead_new(const uint8_t *key, size_t key_len, int32_t random_nonce);
+void s2nshim_aead_free(s2nshim_aead *a);
+int32_t s2nshim_aead_seal(const s2nshim_aead *a, uint8_t *out, const uint8_t *nonce, const uint8_t *in, size_t in_len, const uint8_t *ad, size_t ad_len);
+int32_t s2nshim_aead_open(const s2nshim_aead *a, uint8_t *out, const uint8_t *nonce, const uint8_t *in, size_t in_len, const uint8_t *ad, size_t ad_len);
+/* For a key made with random_nonce: the nonce comes from the module and stands before the ciphertext. */
+int32_t s2nshim_aead_seal_random(const s2nshim_aead *a, uint8_t *out, const uint8_t *in, size_t in_len, const uint8_t *ad, size_t ad_len);
+int32_t s2nshim_aead_open_random(const s2nshim_aead *a, uint8_t *out, const uint8_t *in, size_t in_len, const uint8_t *ad, size_t ad_len);
+/* This thread's count of approved services that the module has done; a test reads it before and after. */
+uint64_t s2nshim_service_indicator(void);
 
 #endif

@@ -210,6 +210,7 @@ SHIM_EXPORT s2nshim_mem_stats s2nshim_mem_get_stats(void)
     s.configs = __atomic_load_n(&shim_stats.configs, __ATOMIC_RELAXED);
     s.certs = __atomic_load_n(&shim_stats.certs, __ATOMIC_RELAXED);
     s.stores = __atomic_load_n(&shim_stats.stores, __ATOMIC_RELAXED);
+    s.aeads = __atomic_load_n(&shim_stats.aeads, __ATOMIC_RELAXED);
     return s;
 }
 

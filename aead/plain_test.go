@@ -1,0 +1,5 @@
+//go:build !race && !asan && !msan
+
+package aead_test
+
+const instrumented = false

@@ -21,6 +21,8 @@ func info(t testing.TB, p s2n.Policy) s2n.PolicyInfo {
 	return i
 }
 
+const ssl30 = 0x0300
+
 var policyCount atomic.Int64
 
 // newName is a policy's name that no test has used: they live as long as the process.
@@ -108,7 +110,7 @@ func TestNewPolicyTakesWhatS2NHas(t *testing.T) {
 		again := p
 		again.Name = newName("again-" + string(p.Name))
 		got, err := s2n.NewPolicy(again)
-		if p.MinVersion == tls.VersionSSL30 {
+		if p.MinVersion == ssl30 {
 			require.ErrorContains(t, err, "MinVersion: SSLv3 is none of", p.Name)
 			continue
 		}
@@ -143,7 +145,7 @@ func TestNewPolicyNamesEachPoint(t *testing.T) {
 			"Groups: SecP256r1MLKEM768 needs TLS 1.3, which is above MaxVersion",
 			"Groups: SecP384r1MLKEM1024 needs TLS 1.3, which is above MaxVersion",
 		}},
-		{"versions", pq, func(p *s2n.PolicyInfo) { p.MinVersion, p.MaxVersion = tls.VersionSSL30, 0x0305 }, []string{
+		{"versions", pq, func(p *s2n.PolicyInfo) { p.MinVersion, p.MaxVersion = ssl30, 0x0305 }, []string{
 			"MinVersion: SSLv3 is none of TLS 1.0 to TLS 1.3", "MaxVersion: 0x0305 is not TLS 1.2 or TLS 1.3, where s2n's policies end"}},
 		{"max below 1.2", info(t, tls12Only), func(p *s2n.PolicyInfo) {
 			p.FIPS, p.MinVersion, p.MaxVersion = false, tls.VersionTLS10, tls.VersionTLS11
@@ -299,7 +301,7 @@ func TestNewPolicyNegotiates(t *testing.T) {
 		require.Equal(t, s2n.SecP384r1MLKEM1024, state.Group)
 		require.Equal(t, tls.ECDSAWithP256AndSHA256, state.SignatureScheme)
 		require.True(t, state.FIPS)
-		require.Equal(t, uint16(tls.TLS_AES_256_GCM_SHA384), client.ConnectionState().CipherSuite)
+		require.Equal(t, tls.TLS_AES_256_GCM_SHA384, client.ConnectionState().CipherSuite)
 		_, clientErr, serverErr = connect(other, strict)
 		require.NoError(t, clientErr)
 		require.NoError(t, serverErr)
@@ -307,4 +309,18 @@ func TestNewPolicyNegotiates(t *testing.T) {
 	_, clientErr, serverErr := connect(strict, tls12Only)
 	require.Error(t, clientErr)
 	require.Error(t, serverErr)
+}
+
+func ExampleNewPolicy() {
+	info, err := s2n.DefaultFIPS.Info()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	info.Name = "ours-2026"
+	info.Groups = append(info.Groups, s2n.X25519)
+	_, err = s2n.NewPolicy(info)
+	fmt.Println(err)
+	// Output:
+	// s2n: policy: "ours-2026" is refused: Groups: FIPS is claimed, and s2n's FIPS 140-3 rule does not allow X25519
 }

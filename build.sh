@@ -78,8 +78,8 @@ break_test=${S2NSHIM_FIPS_BREAK_TEST:-}
 # Likewise: the shim without one of its own systems, whose tests must fail then.
 off=${S2NSHIM_OFF:-}
 case $off in
-  ''|reuse) ;;
-  *) die "S2NSHIM_OFF=$off: there is reuse" ;;
+  ''|reuse|hash|wipe) ;;
+  *) die "S2NSHIM_OFF=$off: there are reuse, hash and wipe" ;;
 esac
 
 [ "$(uname -s)" = Linux ] ||

@@ -1,6 +1,7 @@
 package s2n
 
 import (
+	"crypto"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +19,7 @@ type State struct {
 	ClientSignatureScheme tls.SignatureScheme // 0: no client certificate
 	HandshakeType         string              // s2n_connection_get_handshake_type_name
 	OfferedShares         []OfferedShare      // a client's, each that it sent: after a HelloRetryRequest, the retry's is last
+	TranscriptHashes      []crypto.Hash       // still running over the messages at the end of the handshake
 	FIPS                  bool                // module, policy and what was negotiated all within FIPS 140-3
 	WireIn, WireOut       uint64              // bytes on the wire
 	NativeBytes           int64               // C memory that this connection holds now
@@ -33,6 +35,7 @@ func (c *Conn) State() State {
 			SignatureScheme:       tls.SignatureScheme(info.Scheme),
 			ClientSignatureScheme: tls.SignatureScheme(info.ClientScheme),
 			HandshakeType:         info.HandshakeType,
+			TranscriptHashes:      hashesOf(info.Hashes),
 			// The policy's rule covers all that it lets be negotiated, but not the
 			// sizes of the peer's keys.
 			FIPS: info.FIPS && FIPS().Enabled && approvedKeys(c.peerCerts),

@@ -137,6 +137,7 @@ func (c *Conn) PeerCerts(verified bool) [][]byte {
 type ConnInfo struct {
 	Policy, HandshakeType, Protocol, ServerName string
 	Version, Suite, Group, Scheme, ClientScheme uint16
+	Hashes, HashesFirst, HashesUpstream         HashSet
 	Resumed, Retried, FIPS, EMS, ClientCert     bool
 }
 
@@ -150,6 +151,7 @@ func (c *Conn) Finish() (ConnInfo, Result) {
 		Protocol: C.GoString(&i.protocol[0]), ServerName: C.GoString(&i.server_name[0]),
 		Version: uint16(i.version), Suite: uint16(i.suite), Group: uint16(i.group),
 		Scheme: uint16(i.scheme), ClientScheme: uint16(i.client_scheme),
+		Hashes: HashSet(i.hashes), HashesFirst: HashSet(i.hashes_first), HashesUpstream: HashSet(i.hashes_upstream),
 		Resumed: i.resumed != 0, Retried: i.retried != 0, FIPS: i.fips != 0, EMS: i.ems != 0, ClientCert: i.client_cert != 0,
 	}, r
 }

@@ -176,6 +176,17 @@ s2nshim_result s2nshim_conn_abort(s2nshim_conn *conn, uint8_t alert);
  * verified: AWS-LC's verified chain with its root, else the chain as sent. */
 uint8_t *s2nshim_conn_peer_certs(s2nshim_conn *conn, int32_t verified, size_t *len);
 
+/* Bits of a set of transcript hashes. */
+enum {
+    S2NSHIM_HASH_MD5 = 1,
+    S2NSHIM_HASH_SHA1 = 2,
+    S2NSHIM_HASH_SHA224 = 4,
+    S2NSHIM_HASH_SHA256 = 8,
+    S2NSHIM_HASH_SHA384 = 16,
+    S2NSHIM_HASH_SHA512 = 32,
+    S2NSHIM_HASH_MD5_SHA1 = 64
+};
+
 typedef struct s2nshim_conn_info {
     const char *policy;
     const char *handshake_type;
@@ -186,6 +197,9 @@ typedef struct s2nshim_conn_info {
     uint16_t group;
     uint16_t scheme;        /* the server's signature */
     uint16_t client_scheme; /* 0: none */
+    uint16_t hashes;          /* still rolling at the end */
+    uint16_t hashes_first;    /* that took the first message */
+    uint16_t hashes_upstream; /* that s2n alone would have rolled at the end */
     uint8_t resumed;
     uint8_t retried; /* a HelloRetryRequest happened */
     uint8_t fips;    /* the policy holds s2n's FIPS rule */

@@ -321,6 +321,7 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_finish(s2nshim_conn *conn, s2nshim_conn_
     out->resumed = s2n_connection_is_session_resumed(s2n) == 1;
     out->retried = s2n_is_hello_retry_handshake(s2n);
     out->ems = s2n->ems_negotiated;
+    shim_hash_info(conn, out);
 
     s2nshim_result r = { 0 };
     shim_shares_drop(conn);

@@ -44,6 +44,9 @@ struct s2nshim_conn {
     bool negotiated;
     bool failed;            /* the alert of a failure is queued or sent */
     struct s2n_blob shares; /* the last ClientHello's; keyshare.c locks it */
+    struct {
+        uint16_t first, rolling, upstream, dropped;
+    } hashes; /* hash.c's; a bit for each s2n_hash_algorithm */
     /* The reader's. */
     bool eof;
     bool no_tls;
@@ -100,6 +103,7 @@ struct shim_policy {
 bool shim_policy_find(const char *name, struct shim_policy *out);
 bool shim_own_policy(int32_t index, struct shim_policy *out); /* those that s2n does not know, in order */
 bool shim_policies_init(void);
+void shim_hash_info(const s2nshim_conn *conn, s2nshim_conn_info *out);
 
 int shim_on_client_hello(struct s2n_connection *s2n, void *ctx);
 X509_STORE *shim_store_x509(s2nshim_store *store);

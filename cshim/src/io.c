@@ -158,6 +158,10 @@ int shim_on_recv(void *ctx, uint8_t *buf, uint32_t len)
         if (conn->eof && !conn->negotiated) {
             return 0;
         }
+        if (conn->no_tls && !conn->negotiated) {
+            errno = EPROTO; /* the length in what looks like a record's header is not waited for */
+            return -1;
+        }
         errno = EAGAIN;
         return -1;
     }

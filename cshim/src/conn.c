@@ -189,11 +189,13 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_negotiate(s2nshim_conn *conn)
         return r;
     }
     s2n_blocked_status blocked = S2N_NOT_BLOCKED;
+    const s2n_extract_secret_type_t stage = shim_wipe_stage(conn);
     conn->gather = true;
     errno = 0;
     int rc = s2n_negotiate(conn->s2n, &blocked);
     if (rc == S2N_SUCCESS) {
         conn->negotiated = true;
+        shim_wipe_negotiated(conn);
         ERR_clear_error();
     } else {
         r = shim_failure();
@@ -203,6 +205,8 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_negotiate(s2nshim_conn *conn)
             if (conn->failed && r.status != S2NSHIM_ALERT && r.delay == 0) {
                 (void) s2nshim_conn_close_write(conn);
             }
+            /* Go still asks for the chain of a certificate that was refused, and then frees the connection. */
+            shim_wipe_failed(conn, r.delay != 0);
         } else if (r.code == S2N_ERR_ASYNC_BLOCKED) {
             r = (s2nshim_result){ .status = S2NSHIM_WANT_VERIFY };
         } else {
@@ -210,6 +214,7 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_negotiate(s2nshim_conn *conn)
         }
     }
     conn->gather = false;
+    shim_wipe_stack(conn, stage, r.status != S2NSHIM_WANT_READ && r.status != S2NSHIM_WANT_WRITE && r.status != S2NSHIM_WANT_VERIFY);
     shim_current = conn;
     r = leave(conn, r);
     shim_current = NULL;
@@ -326,6 +331,7 @@ SHIM_EXPORT s2nshim_result s2nshim_conn_finish(s2nshim_conn *conn, s2nshim_conn_
     s2nshim_result r = { 0 };
     shim_shares_drop(conn);
     s2n_x509_validator_wipe(&s2n->x509_validator);
+    shim_wipe_finished(conn);
     if (s2n_connection_free_handshake(s2n) != S2N_SUCCESS) {
         r = shim_failure();
     }

@@ -105,6 +105,14 @@ bool shim_own_policy(int32_t index, struct shim_policy *out); /* those that s2n 
 bool shim_policies_init(void);
 void shim_hash_info(const s2nshim_conn *conn, s2nshim_conn_info *out);
 
+/* wipe.c: when s2n_negotiate is through; when all was taken over of it; when it failed, with the peer's chain or
+ * without; and after each call of it, what lies below on the stack: since a stage, over or not. */
+void shim_wipe_negotiated(s2nshim_conn *conn);
+void shim_wipe_finished(s2nshim_conn *conn);
+void shim_wipe_failed(s2nshim_conn *conn, bool chain);
+s2n_extract_secret_type_t shim_wipe_stage(s2nshim_conn *conn);
+void shim_wipe_stack(s2nshim_conn *conn, s2n_extract_secret_type_t since, bool over);
+
 int shim_on_client_hello(struct s2n_connection *s2n, void *ctx);
 X509_STORE *shim_store_x509(s2nshim_store *store);
 struct s2n_cert_chain_and_key *shim_cert_s2n(s2nshim_cert *cert);

@@ -87,13 +87,20 @@ func (c *secretsChild) memory(n uint64) memory {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool { return c.do(secretsCommand{Do: "status"}).WireIn == n }, 20*time.Second, 5*time.Millisecond)
 	// Bytes count as read a moment before they are handled. Then no thread has anything to do.
-	require.Eventually(c.t, func() bool { return !c.busy() && !c.busy() }, 20*time.Second, 5*time.Millisecond)
+	idle := 0
+	require.Eventually(c.t, func() bool {
+		if c.busy() {
+			idle = 0
+		} else {
+			idle++
+		}
+		return idle == 3
+	}, 20*time.Second, 5*time.Millisecond)
 	return readMemory(c.t, c.cmd.Process.Pid)
 }
 
 // busy reports that one of the child's threads runs or is about to.
 func (c *secretsChild) busy() bool {
-	time.Sleep(5 * time.Millisecond)
 	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
 	for _, file := range stats {
 		stat, err := os.ReadFile(file)

@@ -8,7 +8,6 @@ import (
 	"crypto/ecdh"
 	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/sha3"
 	"crypto/sha512"
@@ -577,9 +576,7 @@ func (r *secretsRun) end(m memory, how string) {
 	session.gone(r.T, readMemory(r, r.child.cmd.Process.Pid), "after "+how)
 }
 
-// bigPool has so many subjects that the CertificateRequest which names them takes two records.
-var bigPool = sync.OnceValue(func() *testcert.Authority { return testcert.New(strings.Repeat("needle in a certificate request ", 2)) })
-
+// requestingServer has a server name so many authorities that its CertificateRequest takes two records.
 func requestingServer(config *tls.Config) *tls.Config {
 	config.ClientAuth = tls.RequestClientCert
 	config.ClientCAs = pki().ca.Pool()
@@ -683,14 +680,10 @@ func TestSecretsServerTLS13(t *testing.T) {
 			// The server's flight is sent: it waits for the client's, whose messages are to be decrypted.
 			r.wire.deliver(t, func(i int, rec record) bool { return rec.kind == 22 })
 			hello := r.message(2, 0)
-			secret := func() (n needles) {
-				n = needles{}
-				r.wire.wait(t, func() bool { return len(records(r.wire.toChild)) >= 4 }) // the peer has its keys
-				n, _ = r.handshakeSecrets(false, false)
-				return n
-			}()
+			r.wire.wait(t, func() bool { return len(records(r.wire.toChild)) >= 4 }) // the peer has its keys
+			secrets, _ := r.handshakeSecrets(false, false)
 			m := r.memory()
-			secret.there(t, m, "in the middle")
+			secrets.there(t, m, "in the middle")
 
 			r.finish()
 			m = r.memory()
@@ -846,7 +839,7 @@ func TestSecretsRSAKeyExchange(t *testing.T) {
 	cert, key := leafPEM(pki().rsa)
 	const policy = "20240417"
 	premaster := func(r *secretsRun, stream []byte) needles {
-		p, err := rsa.DecryptPKCS1v15(nil, pki().rsa.TLS.PrivateKey.(*rsa.PrivateKey), plainMessage(stream, 16, 0)[2:])
+		p, err := pki().rsa.TLS.PrivateKey.(crypto.Decrypter).Decrypt(nil, plainMessage(stream, 16, 0)[2:], nil)
 		require.NoError(r, err)
 		checkMaster(r, p)
 		n := needles{}
@@ -872,4 +865,32 @@ func TestSecretsRSAKeyExchange(t *testing.T) {
 		premaster(r, r.wire.toChild).gone(t, m, "after the handshake")
 		r.end(m, "close")
 	})
+}
+
+// The client's last messages and its first data arrive as one, and the data is read
+// in part: the buffer in which all of it was decrypted stays in use.
+func TestSecretsInReadAhead(t *testing.T) {
+	child := startSecretsChild(t)
+	cert, key := leafPEM(pki().server)
+	for _, buffers := range []bool{false, true} {
+		t.Run(fmt.Sprintf("buffers=%v", buffers), func(t *testing.T) {
+			config := goClientConfig()
+			config.Certificates = []tls.Certificate{pki().client.TLS}
+			r := child.run(t, secretsCommand{Server: true, Policy: s2n.DefaultPQ, Buffers: buffers, Cert: cert, Key: key,
+				ClientAuth: tls.RequireAndVerifyClientCert}, config)
+			r.wire.deliver(t, func(i int, rec record) bool { return rec.kind == 22 })
+			require.NoError(t, <-r.err)
+			_, err := r.peer.Write(bytes.Repeat([]byte("data"), 1000))
+			require.NoError(t, err)
+			r.wire.deliverAll(t)
+			child.do(secretsCommand{Do: "wait"}).ok(t)
+			require.Equal(t, "datad", child.do(secretsCommand{Do: "read", N: 5}).ok(t).Data)
+			m := r.memory()
+			require.NotEmpty(t, m.find([]byte("atadatadatadata")), "the rest of the data is in the buffer")
+			secrets, messages := r.handshakeSecrets(false, true)
+			require.Len(t, messages, 2)
+			secrets.gone(t, m, "after the handshake")
+			messages.gone(t, m, "after the handshake")
+		})
+	}
 }

@@ -10,7 +10,7 @@ SHELLCHECK ?= shellcheck
 # All that tests Go code against the library. internal/buildtest tests build.sh
 # instead: race detector and sanitizers have nothing to find there.
 packages = $$($(GO) list ./... | grep -v /internal/buildtest)
-scripts = build.sh .ci/run third_party/vectors/fetch.sh bench/aead/run.sh
+scripts = build.sh .ci/run third_party/vectors/fetch.sh bench/aead/run.sh bench/instructions/run
 
 .DEFAULT_GOAL := help
 

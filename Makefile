@@ -55,7 +55,7 @@ test: tools-test build vectors ## build all, go vet, all tests
 
 .PHONY: race
 race: build vectors ## the tests with the race detector and cgo's own checks
-	GOEXPERIMENT=cgocheck2 $(GO) test -race -shuffle=on -gcflags=all=-d=checkptr $(packages)
+	GOEXPERIMENT=cgocheck2 $(GO) test -race -timeout 30m -shuffle=on -gcflags=all=-d=checkptr $(packages)
 
 .PHONY: conformance
 conformance: build ## suites of others, under the race detector: nettest.TestConn
@@ -70,7 +70,7 @@ bench: build ## each benchmark once: that they run, not how fast
 .PHONY: asan
 asan: vectors ## the tests with s2n-tls and the shim under AddressSanitizer
 	./build.sh --asan
-	$(GO) test -asan $(packages); status=$$?; ./build.sh && exit $$status
+	$(GO) test -asan -timeout 30m $(packages); status=$$?; ./build.sh && exit $$status
 
 # Shows that the tests of a system see whether it is there: they fail here.
 tests-reuse = TestKeyShareReuse

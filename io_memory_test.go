@@ -124,6 +124,9 @@ func TestBuffersGoBack(t *testing.T) {
 	}, 2*time.Second, 10*time.Millisecond, "an idle connection holds no record buffer: %d bytes", links[0].ours.State().NativeBytes)
 	t.Logf("an idle client connection holds %d bytes that s2n allocated", links[0].ours.State().NativeBytes)
 
+	if cshim.BuildFlavour() == "asan" {
+		return // no pool there: each buffer is malloc's own, so that a late use shows
+	}
 	peak := cshim.GetMemStats().PoolBytes
 	require.Positive(t, peak, "buffers are kept for the next connection")
 	cshim.MemTrim() // begins a period

@@ -3,8 +3,8 @@
 //
 // What the figures are good for: all sides run in one process and by turns of a
 // millisecond, so that a busy machine slows all of them alike; only CPU time of the
-// process counts, the garbage collector's included. Ratios hold, single
-// times do not.
+// process counts. Garbage is collected between the turns, at nobody's cost. Ratios
+// hold, single times do not.
 package main
 
 import (
@@ -76,9 +76,8 @@ func main() {
 	quantile := flag.Float64("q", 0.5, "which quantile to print; 0.05 on a machine that is never quiet")
 	sizes := flag.String("sizes", "64,1024,10485760", "bytes of plaintext")
 	flag.Parse()
-	// Collected between the turns, so that none pays for another's garbage, unless
-	// one makes so much that it is collected within.
-	debug.SetGCPercent(400)
+	// Collected between the turns, so that none pays for another's garbage.
+	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(1)
 
 	std := "crypto/cipher"
@@ -121,14 +120,13 @@ func measure(size, keySize, adSize int, op string, fresh bool, rounds int, slice
 	counts := make([]int, len(sides))
 	for i, s := range sides {
 		s.run(op, 1)
-		counts[i] = 1
-		for {
+		for n := 1; ; n *= 2 {
 			start := cpu()
-			s.run(op, counts[i])
-			if cpu()-start >= slice {
+			s.run(op, n)
+			if took := cpu() - start; took >= slice/2 {
+				counts[i] = max(1, int(float64(n)*float64(slice)/float64(took)))
 				break
 			}
-			counts[i] *= 2
 		}
 	}
 	times := make([][]float64, len(sides))

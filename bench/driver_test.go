@@ -187,3 +187,24 @@ func TestForeignCPUSources(t *testing.T) {
 	require.GreaterOrEqual(t, (&process{cmd: self}).cpuTime(), int64(0))
 	require.GreaterOrEqual(t, loadAverage(), 0.0)
 }
+
+func TestMissingToolIsNamed(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	b := &builder{}
+	require.ErrorContains(t, b.run("", nil, "cargo", "build"), "cargo not found; install cargo (Debian")
+	for _, tool := range []string{"go", "cmake", "bash"} {
+		require.ErrorContains(t, b.run("", nil, tool), packages[tool])
+	}
+}
+
+func TestPinned(t *testing.T) {
+	b, err := newBuilder(".", t.TempDir())
+	require.NoError(t, err)
+	for _, module := range []string{"3", "4"} {
+		lock := "bench/rustls/module-" + module + "/Cargo.lock"
+		// Both locks hold the crate that build.sh has for the module.
+		require.Equal(t, b.pinned("third_party/aws-lc-fips-"+module+"/Cargo.lock", "aws-lc-fips-sys"), b.pinned(lock, "aws-lc-fips-sys"))
+		require.Regexp(t, `^0\.23\.`, b.pinned(lock, "rustls"))
+	}
+	require.Equal(t, "none", b.pinned("no such file", "rustls"))
+}

@@ -19,7 +19,7 @@ var plotSides = []struct{ id, colour string }{
 }
 
 const (
-	plotLeft   = 350
+	plotLeft   = 400
 	plotWidth  = 560
 	plotRight  = 30
 	plotTop    = 78

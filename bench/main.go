@@ -112,14 +112,16 @@ func run() error {
 		}
 		report.table(os.Stdout, res)
 	}
-	report.reach()
-	report.printReach(os.Stdout)
-	if err := report.write(b.out); err != nil {
-		return err
-	}
-	if *docs != "" {
-		if err := report.updateDocs(*docs); err != nil {
+	if !p.smoke { // whose numbers are none
+		report.reach()
+		report.printReach(os.Stdout)
+		if err := report.write(b.out); err != nil {
 			return err
+		}
+		if *docs != "" {
+			if err := report.updateDocs(*docs); err != nil {
+				return err
+			}
 		}
 	}
 	if f := failed(report.Cases); f != nil {

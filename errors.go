@@ -220,7 +220,8 @@ func (c *Conn) opError(op string, err error) error {
 
 // certificateError is what crypto/tls would have said of the peer's chain.
 func (c *Conn) certificateError(r cshim.Result) error {
-	chain, _ := parseChain(c.shim.PeerCerts(false))
+	sent, _ := c.shim.PeerCerts()
+	chain, _ := parseChain(sent)
 	if len(chain) == 0 {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package s2n
 
 import (
-	"bytes"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
@@ -42,7 +41,7 @@ func serverNameToSend(name string) (string, error) {
 func parseChain(ders [][]byte) ([]*x509.Certificate, error) {
 	chain := make([]*x509.Certificate, 0, len(ders))
 	for _, der := range ders {
-		c, err := x509.ParseCertificate(der)
+		c, err := parseCertificate(der)
 		if err != nil {
 			return chain, err
 		}
@@ -58,7 +57,8 @@ const maxPeerRSA = 8192
 // handshake's going on: it keeps the certificates, and holds the name of the leaf
 // against ServerName. It returns the alert for the peer, 0 to go on.
 func (c *Conn) verifyPeer() (Alert, error) {
-	sent, err := parseChain(c.shim.PeerCerts(false))
+	sentDER, verifiedDER := c.shim.PeerCerts()
+	sent, err := parseChain(sentDER)
 	if err != nil {
 		return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
 			Message: "the peer's certificate cannot be parsed", Err: err}
@@ -70,19 +70,11 @@ func (c *Conn) verifyPeer() (Alert, error) {
 		}
 	}
 	c.peerCerts = sent
-	if verified := c.shim.PeerCerts(true); verified != nil {
-		chain := make([]*x509.Certificate, 0, len(verified))
-		for i, der := range verified {
-			if i < len(sent) && bytes.Equal(der, sent[i].Raw) {
-				chain = append(chain, sent[i])
-				continue
-			}
-			parsed, err := x509.ParseCertificate(der)
-			if err != nil {
-				return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
-					Message: "a certificate of the verified chain cannot be parsed", Err: err}
-			}
-			chain = append(chain, parsed)
+	if len(verifiedDER) > 0 {
+		chain, err := parseChain(verifiedDER)
+		if err != nil {
+			return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
+				Message: "a certificate of the verified chain cannot be parsed", Err: err}
 		}
 		c.verifiedChains = [][]*x509.Certificate{chain}
 	}

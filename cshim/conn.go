@@ -30,6 +30,7 @@ import "C"
 import (
 	"encoding/binary"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -110,20 +111,20 @@ func (c *Conn) Abort(alert uint8) Result {
 	return result(C.s2nshim_conn_abort(c.ptr, C.uint8_t(alert)))
 }
 
-// PeerCerts returns the peer's certificates in DER: the chain that AWS-LC
-// verified, root included, or else the chain as it was sent.
-func (c *Conn) PeerCerts(verified bool) [][]byte {
-	var v C.int32_t
-	if verified {
-		v = 1
-	}
-	var n C.size_t
-	p := C.s2nshim_conn_peer_certs(c.ptr, v, &n)
+// PeerCerts returns the peer's certificates in DER: as they were sent, and the chain
+// that AWS-LC verified, root included, or nil. They share memory, for a short use.
+func (c *Conn) PeerCerts() (sent, verified [][]byte) {
+	var sentLen, n C.size_t
+	p := C.s2nshim_conn_peer_certs(c.ptr, &sentLen, &n)
 	if p == nil {
-		return nil
+		return nil, nil
 	}
 	defer C.s2nshim_free(unsafe.Pointer(p))
 	packed := C.GoBytes(unsafe.Pointer(p), C.int(n))
+	return unpackCerts(packed[:sentLen]), unpackCerts(packed[sentLen:])
+}
+
+func unpackCerts(packed []byte) [][]byte {
 	var certs [][]byte
 	for len(packed) >= 4 {
 		size := binary.NativeEndian.Uint32(packed)
@@ -147,13 +148,25 @@ func (c *Conn) Finish() (ConnInfo, Result) {
 	var i C.s2nshim_conn_info
 	r := result(C.s2nshim_conn_finish(c.ptr, &i))
 	return ConnInfo{
-		Policy: C.GoString(i.policy), HandshakeType: C.GoString(i.handshake_type),
+		Policy: static(i.policy), HandshakeType: static(i.handshake_type),
 		Protocol: C.GoString(&i.protocol[0]), ServerName: C.GoString(&i.server_name[0]),
 		Version: uint16(i.version), Suite: uint16(i.suite), Group: uint16(i.group),
 		Scheme: uint16(i.scheme), ClientScheme: uint16(i.client_scheme),
 		Hashes: HashSet(i.hashes), HashesFirst: HashSet(i.hashes_first), HashesUpstream: HashSet(i.hashes_upstream),
 		Resumed: i.resumed != 0, Retried: i.retried != 0, FIPS: i.fips != 0, EMS: i.ems != 0, ClientCert: i.client_cert != 0,
 	}, r
+}
+
+var statics sync.Map // *C.char to string
+
+// static is C.GoString for one that C never changes and never frees: made once.
+func static(p *C.char) string {
+	if s, ok := statics.Load(p); ok {
+		return s.(string)
+	}
+	s := C.GoString(p)
+	statics.Store(p, s)
+	return s
 }
 
 // Counts is s2nshim_conn_counts.

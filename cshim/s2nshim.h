@@ -173,8 +173,8 @@ void s2nshim_conn_verified(s2nshim_conn *conn, uint8_t alert);
 /* Ends a handshake from outside with an alert, as a failure inside would. */
 s2nshim_result s2nshim_conn_abort(s2nshim_conn *conn, uint8_t alert);
 /* The peer's certificates, each as a 4-byte length (host order) and DER, in memory that s2nshim_free frees; NULL if none.
- * verified: AWS-LC's verified chain with its root, else the chain as sent. */
-uint8_t *s2nshim_conn_peer_certs(s2nshim_conn *conn, int32_t verified, size_t *len);
+ * First the chain as it was sent, sent bytes of it; then the one that AWS-LC verified, with its root, if it did. */
+uint8_t *s2nshim_conn_peer_certs(s2nshim_conn *conn, size_t *sent, size_t *len);
 
 /* Bits of a set of transcript hashes. */
 enum {

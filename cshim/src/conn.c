@@ -265,21 +265,23 @@ static size_t pack_certs(const STACK_OF(X509) *chain, uint8_t *out)
     return total;
 }
 
-SHIM_EXPORT uint8_t *s2nshim_conn_peer_certs(s2nshim_conn *conn, int32_t verified, size_t *len)
+SHIM_EXPORT uint8_t *s2nshim_conn_peer_certs(s2nshim_conn *conn, size_t *sent, size_t *len)
 {
     const struct s2n_x509_validator *v = &conn->s2n->x509_validator;
-    const STACK_OF(X509) *chain = v->cert_chain_from_wire;
-    *len = 0;
-    if (verified) {
-        chain = v->store_ctx != NULL && s2n_x509_validator_is_cert_chain_validated(v) ? X509_STORE_CTX_get0_chain(v->store_ctx) : NULL;
-    }
-    if (chain == NULL || sk_X509_num(chain) == 0) {
+    const STACK_OF(X509) *wire = v->cert_chain_from_wire, *verified = NULL;
+    *sent = *len = 0;
+    if (wire == NULL) {
         return NULL;
     }
-    size_t total = pack_certs(chain, NULL);
+    if (v->store_ctx != NULL && s2n_x509_validator_is_cert_chain_validated(v)) {
+        verified = X509_STORE_CTX_get0_chain(v->store_ctx);
+    }
+    *sent = pack_certs(wire, NULL);
+    size_t total = *sent + (verified == NULL ? 0 : pack_certs(verified, NULL));
     uint8_t *out = total == 0 ? NULL : malloc(total);
     if (out != NULL) {
-        *len = pack_certs(chain, out);
+        *len = pack_certs(wire, out);
+        *len += verified == NULL ? 0 : pack_certs(verified, out + *len);
     }
     return out;
 }

@@ -29,7 +29,8 @@ static struct pool {
     const uint32_t size;
     const uint32_t keep; /* free buffers kept at most */
     uint32_t count;
-    uint32_t low; /* the fewest since the last trim: never needed meanwhile */
+    uint32_t low;  /* the fewest since the last trim: never needed meanwhile */
+    uint32_t lent; /* to s2n and to connections */
     struct free_buf *head;
     pthread_mutex_t lock;
 } pools[] = {
@@ -44,13 +45,19 @@ void shim_live(int64_t *counter, int64_t delta)
     __atomic_fetch_add(counter, delta, __ATOMIC_RELAXED);
 }
 
+/* The current connection's share. */
+static void account_conn(int64_t bytes)
+{
+    if (shim_current != NULL) {
+        shim_live(&shim_current->counts.native, bytes);
+    }
+}
+
 static void account(int64_t bytes, int64_t blocks)
 {
     shim_live(&shim_stats.s2n_bytes, bytes);
     shim_live(&shim_stats.s2n_blocks, blocks);
-    if (shim_current != NULL) {
-        shim_live(&shim_current->counts.native, bytes);
-    }
+    account_conn(bytes);
 }
 
 static struct pool *pool_for(uint32_t size)
@@ -101,45 +108,47 @@ void *shim_buf_get(uint32_t want, uint32_t *got)
             pool->low = pool->count;
         }
     }
+    pool->lent++;
     pthread_mutex_unlock(&pool->lock);
-    if (buf != NULL) {
-        shim_live(&shim_stats.pool_bytes, -(int64_t) pool->size);
-    } else {
+    if (buf == NULL) {
         buf = map_buf(pool->size);
         if (buf == NULL) {
+            pthread_mutex_lock(&pool->lock);
+            pool->lent--;
+            pthread_mutex_unlock(&pool->lock);
             return NULL;
         }
     }
     *got = pool->size;
-    account(pool->size, 1);
+    account_conn(pool->size);
     return buf;
 }
 
 void shim_buf_put(void *p, uint32_t size)
 {
     struct pool *pool = pool_for(size);
-    account(-(int64_t) size, -1);
-    bool kept = false;
-#ifndef S2N_ADDRESS_SANITIZER
+    account_conn(-(int64_t) size);
+    bool keep = false;
     pthread_mutex_lock(&pool->lock);
-    if (pool->count < pool->keep) {
+    pool->lent--;
+#ifndef S2N_ADDRESS_SANITIZER
+    keep = pool->count < pool->keep;
+    if (keep) {
         struct free_buf *buf = p;
         buf->next = pool->head;
         pool->head = buf;
         pool->count++;
-        kept = true;
     }
-    pthread_mutex_unlock(&pool->lock);
 #endif
-    if (kept) {
-        shim_live(&shim_stats.pool_bytes, pool->size);
-    } else {
+    pthread_mutex_unlock(&pool->lock);
+    if (!keep) {
         unmap_buf(p, pool->size);
     }
 }
 
 SHIM_EXPORT int64_t s2nshim_mem_trim(void)
 {
+    int64_t kept = 0;
     for (size_t i = 0; i < N_POOLS; i++) {
         struct pool *pool = &pools[i];
         struct free_buf *drop = NULL;
@@ -152,15 +161,15 @@ SHIM_EXPORT int64_t s2nshim_mem_trim(void)
             drop = buf;
         }
         pool->low = pool->count;
+        kept += (int64_t) pool->count * pool->size;
         pthread_mutex_unlock(&pool->lock);
         while (drop != NULL) {
             struct free_buf *next = drop->next;
             unmap_buf(drop, pool->size);
-            shim_live(&shim_stats.pool_bytes, -(int64_t) pool->size);
             drop = next;
         }
     }
-    return __atomic_load_n(&shim_stats.pool_bytes, __ATOMIC_RELAXED);
+    return kept;
 }
 
 static int on_init(void)
@@ -205,7 +214,15 @@ SHIM_EXPORT s2nshim_mem_stats s2nshim_mem_get_stats(void)
     s2nshim_mem_stats s;
     s.s2n_bytes = __atomic_load_n(&shim_stats.s2n_bytes, __ATOMIC_RELAXED);
     s.s2n_blocks = __atomic_load_n(&shim_stats.s2n_blocks, __ATOMIC_RELAXED);
-    s.pool_bytes = __atomic_load_n(&shim_stats.pool_bytes, __ATOMIC_RELAXED);
+    s.pool_bytes = 0;
+    for (size_t i = 0; i < N_POOLS; i++) {
+        struct pool *pool = &pools[i];
+        pthread_mutex_lock(&pool->lock);
+        s.s2n_bytes += (int64_t) pool->lent * pool->size;
+        s.s2n_blocks += pool->lent;
+        s.pool_bytes += (int64_t) pool->count * pool->size;
+        pthread_mutex_unlock(&pool->lock);
+    }
     s.conns = __atomic_load_n(&shim_stats.conns, __ATOMIC_RELAXED);
     s.configs = __atomic_load_n(&shim_stats.configs, __ATOMIC_RELAXED);
     s.certs = __atomic_load_n(&shim_stats.certs, __ATOMIC_RELAXED);

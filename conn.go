@@ -87,8 +87,9 @@ func newConn(conn net.Conn, config *Config, role uint8, name string) *Conn {
 
 // slots bounds how many goroutines are in C at once for the long calls: making a
 // connection, each step of its handshake, freeing it. More would not be faster, and
-// Go makes a thread more for each that stays in C for longer than some 20 µs.
-var slots = make(chan struct{}, runtime.GOMAXPROCS(0))
+// Go makes a thread more for each that stays in C for longer than some 20 µs. The one
+// above GOMAXPROCS keeps every P busy while a goroutine in C waits for its own again.
+var slots = make(chan struct{}, runtime.GOMAXPROCS(0)+1)
 
 func inSlot(call func()) {
 	slots <- struct{}{}
@@ -225,6 +226,11 @@ func (c *Conn) finish() error {
 	}
 	c.info.Store(&info)
 	c.done.Store(true)
+	if c.raw == nil {
+		// Two goroutines that wake each other share one time slice, and at its end Go
+		// would take the P from whatever call is in C: cshim/src/tick.c.
+		runtime.Gosched()
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 const (
 	// One crossing into C takes at most this much, so that a long Write can be closed.
-	writeChunk = 4 << 20
+	writeChunk = 1 << 20
 	// The buffer transport holds the records of one chunk in C.
 	bufferChunk = 128 << 10
 )
@@ -23,7 +24,12 @@ const (
 type writeState struct {
 	closed  bool        // close_notify, or an alert, was sent
 	pending atomic.Bool // the reader left something to flush while the lock was held
+	streak  int         // bytes written since the last yield
 }
+
+// A writer whom nothing stops yields after so many bytes, long before the 10 ms after
+// which Go would take its P away in the middle of a call into C: cshim/src/tick.c.
+const yieldAfter = 1 << 20
 
 // setAttempts makes the functions that the poller calls. An attempt must be made
 // inside RawConn.Read or Write: state read before could miss a wake-up.
@@ -246,6 +252,10 @@ func (c *Conn) writeLocked(b []byte) (int, error) {
 		if err != nil {
 			c.out.err = err
 			return total, err
+		}
+		if c.write.streak += n; c.write.streak >= yieldAfter {
+			c.write.streak = 0
+			runtime.Gosched()
 		}
 	}
 	return total, nil

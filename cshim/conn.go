@@ -2,26 +2,13 @@
 
 package cshim
 
-// #cgo noescape s2nshim_conn_negotiate
-// #cgo nocallback s2nshim_conn_negotiate
 // #cgo noescape s2nshim_conn_read
-// #cgo nocallback s2nshim_conn_read
-// #cgo noescape s2nshim_conn_write
-// #cgo nocallback s2nshim_conn_write
-// #cgo noescape s2nshim_conn_flush
-// #cgo nocallback s2nshim_conn_flush
 // #cgo noescape s2nshim_conn_in_space
-// #cgo nocallback s2nshim_conn_in_space
 // #cgo noescape s2nshim_conn_in_filled
-// #cgo nocallback s2nshim_conn_in_filled
 // #cgo noescape s2nshim_conn_out
-// #cgo nocallback s2nshim_conn_out
 // #cgo noescape s2nshim_conn_out_sent
-// #cgo nocallback s2nshim_conn_out_sent
 // #cgo noescape s2nshim_conn_get_counts
-// #cgo nocallback s2nshim_conn_get_counts
 // #cgo noescape s2nshim_conn_finish
-// #cgo nocallback s2nshim_conn_finish
 // #include <stdlib.h>
 // #include <string.h>
 // #include "s2nshim.h"

@@ -4,7 +4,8 @@
  *  - A call that can fail returns s2nshim_result by value. s2n's errno and
  *    AWS-LC's error queue belong to the OS thread, so they are read in the
  *    call that failed and nowhere else.
- *  - No call blocks and no call runs Go code.
+ *  - No call blocks. None runs Go code but those that negotiate and write, which call the one
+ *    function of s2nshim_set_tick: it does nothing and exists for Go's scheduler.
  *  - Strings returned as const char* are static and never freed.
  */
 #ifndef S2NSHIM_H
@@ -55,6 +56,9 @@ typedef struct s2nshim_result {
 
 /* ---- init.c */
 s2nshim_result s2nshim_init(void); /* any number of times, from any thread */
+
+/* ---- tick.c */
+void s2nshim_set_tick(void (*f)(void)); /* called after each operation of public-key cryptography in a handshake */
 
 /* ---- mem.c */
 typedef struct s2nshim_mem_stats {

@@ -19,6 +19,9 @@
 /* Records in a row that bring the caller nothing (key updates, tickets, empty records) before it is an attack. */
 #define MAX_IDLE_RECORDS 32
 
+/* A send of more bytes than this is long for Go's scheduler: tick.c. */
+#define TICK_ABOVE 32768
+
 static void count(uint64_t *counter, uint64_t n)
 {
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
@@ -147,7 +150,13 @@ int shim_on_send(void *ctx, const uint8_t *buf, uint32_t len)
             return -1;
         }
     }
-    return (int) sock_send(conn, buf, len);
+    if (len <= TICK_ABOVE) {
+        return (int) sock_send(conn, buf, len);
+    }
+    shim_tick(); /* to encrypt it took long, and so will sending it */
+    ssize_t n = sock_send(conn, buf, len);
+    shim_tick();
+    return (int) n;
 }
 
 int shim_on_recv(void *ctx, uint8_t *buf, uint32_t len)

@@ -118,4 +118,7 @@ X509_STORE *shim_store_x509(s2nshim_store *store);
 struct s2n_cert_chain_and_key *shim_cert_s2n(s2nshim_cert *cert);
 void shim_cert_ref(s2nshim_cert *cert);
 
+/* tick.c: tells Go's scheduler that the call goes on. Only in calls that may call Go. */
+void shim_tick(void);
+
 #endif

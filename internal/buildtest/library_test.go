@@ -102,7 +102,7 @@ func TestEveryShimSourceIncludesTheHeader(t *testing.T) {
 
 // Each line of seams.txt must still be what it was made for: upstream defines the
 // symbol in that file (now under its new name), upstream uses it, and ours is the
-// only definition. A new pin that moves any of it fails here.
+// only definition. A new pin that moves any of it fails here. So for calls.txt.
 func TestSeamsHold(t *testing.T) {
 	lib := filepath.Join(filepath.Dir(active(t)), "lib")
 	count := func(names []string, name string) (n int) {
@@ -135,6 +135,20 @@ func TestSeamsHold(t *testing.T) {
 		assert.Positive(t, count(shimUses, upstream), "%s: the shim hands on to it", upstream)
 	}
 	assert.Positive(t, seams)
+
+	calls := 0
+	for _, line := range strings.Split(read(t, filepath.Join(root, "cshim/calls.txt")), "\n") {
+		f := strings.Fields(line)
+		if len(f) == 0 || f[0][0] == '#' {
+			continue
+		}
+		calls++
+		require.Len(t, f, 2, line)
+		assert.Positive(t, count(s2nUses, "shim_"+f[1]), "%s: s2n calls the shim's", f[1])
+		assert.Equal(t, 0, count(s2nUses, f[1]), "%s: no file of s2n calls AWS-LC's own", f[1])
+		assert.Equal(t, 1, count(shimDefines, "shim_"+f[1]), "%s: the shim defines it", f[1])
+	}
+	assert.Positive(t, calls)
 }
 
 // A path of the build machine in the library would be told to users in errors,

@@ -43,7 +43,8 @@ type Config struct {
 	InsecureSkipVerify bool
 
 	// NextProtos are the protocols for ALPN, in order of preference. A server that
-	// has none in common with the client ends the handshake (RFC 7301, 3.2).
+	// has none in common with the client ends the handshake (RFC 7301, 3.2). With
+	// http.Server leave "h2" out: it speaks HTTP/2 on a *tls.Conn only.
 	NextProtos []string
 
 	// SessionTicketsDisabled is heeded by what resumes sessions. This version never

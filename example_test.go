@@ -1,12 +1,15 @@
 package s2n_test
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
+	"time"
 
 	"github.com/s2n-go/s2n"
 )
@@ -48,6 +51,52 @@ func ExampleDial() {
 	if _, err := io.Copy(log.Writer(), conn); err != nil {
 		log.Fatal(err) // io.ErrUnexpectedEOF: the stream was cut
 	}
+}
+
+// A handler of net/http finds what its connection negotiated.
+func ExampleConn_ConnectionState() {
+	type key struct{}
+	server := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second, // which bounds the handshake, too
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, key{}, c)
+		},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			state := r.Context().Value(key{}).(*s2n.Conn).ConnectionState()
+			fmt.Fprint(w, "hello over ", tls.VersionName(state.Version))
+		}),
+	}
+	l, err := s2n.Listen("tcp", "localhost:0", exampleServerConfig())
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+
+	dialer := &s2n.Dialer{Config: exampleClientConfig()}
+	client := &http.Client{Transport: &http.Transport{DialTLSContext: dialer.DialContext}}
+	answer, err := client.Get("https://" + l.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	fmt.Println(string(body), err)
+	// Output: hello over TLS 1.3 <nil>
+}
+
+func exampleServerConfig() *s2n.Config {
+	cert, err := s2n.X509KeyPair(pki().server.CertPEM, pki().server.KeyPEM)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return &s2n.Config{Certificates: []s2n.Certificate{cert}}
+}
+
+func exampleClientConfig() *s2n.Config {
+	roots := s2n.NewCertPool()
+	roots.AppendCertsFromPEM(pki().ca.PEM)
+	return &s2n.Config{RootCAs: roots, ServerName: "localhost"}
 }
 
 func ExampleRequireFIPS() {

@@ -61,7 +61,7 @@ const (
 	ReuseShare
 	// SeparateShares sends the first hybrid and a key of its own for the policy's
 	// first curve, as s2n does by itself: under DefaultPQ X25519MLKEM768 and P-256.
-	// That costs a fifth of a handshake's CPU time with module 3.
+	// That costs a seventh of a handshake's CPU time with module 3.
 	SeparateShares
 	// HybridOnly sends the first hybrid and no classical key: the smallest ClientHello
 	// that is safe against quantum computers. Any server without that hybrid costs a

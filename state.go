@@ -71,9 +71,11 @@ func (c *Conn) counts() cshim.Counts {
 }
 
 // ConnectionState returns what net/http, gRPC and middleware know how to read; at
-// any time, from any goroutine. VerifiedChains holds the one chain that AWS-LC
-// verified. Its ExportKeyingMaterial cannot work (crypto/tls gives no way to fill
-// it) and panics.
+// any time, from any goroutine. Before the handshake it is empty but for ServerName:
+// http.Server asks then, for Request.TLS. VerifiedChains holds the one chain that
+// AWS-LC verified. The certificates are shared with other connections and must not
+// be changed. ExportKeyingMaterial cannot work (crypto/tls gives no way to fill it)
+// and panics with a nil dereference.
 func (c *Conn) ConnectionState() tls.ConnectionState {
 	info := c.info.Load()
 	if info == nil {

@@ -251,11 +251,15 @@ static bool in_room(s2nshim_conn *conn, uint32_t need)
     if (s2n_stuffer_resize_if_empty(in, conn->in_size) != S2N_SUCCESS) {
         return false;
     }
-    /* Between whole records nothing points into the buffer, so it may move. In the handshake s2n itself made room. */
-    if (conn->negotiated && s2n_stuffer_space_remaining(in) < need) {
-        return s2n_stuffer_shift(in) == S2N_SUCCESS && s2n_stuffer_space_remaining(in) >= need;
+    if (!conn->negotiated || s2n_stuffer_space_remaining(in) >= need) {
+        return true; /* in the handshake s2n itself makes room */
     }
-    return true;
+    /* Between whole records nothing points into the buffer, so it may move. It may also be too small: the
+     * handshake's own, which s2n made for 16 KiB and which holds data of the peer's since its last recv. */
+    if (s2n_stuffer_shift(in) != S2N_SUCCESS) {
+        return false;
+    }
+    return s2n_stuffer_space_remaining(in) >= need || s2n_stuffer_resize(in, BUF_RECORD) == S2N_SUCCESS;
 }
 
 static s2nshim_result read_errno(const s2nshim_conn *conn)
@@ -279,8 +283,7 @@ static s2nshim_result fill(s2nshim_conn *conn, uint32_t need)
         return r;
     }
     if (!in_room(conn, need)) {
-        r = shim_failure();
-        return r;
+        return shim_failure();
     }
     uint32_t space = s2n_stuffer_space_remaining(in);
     ssize_t n = sock_recv(conn, in->blob.data + in->write_cursor, space);

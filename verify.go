@@ -4,6 +4,7 @@ import (
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -59,6 +60,9 @@ const maxPeerRSA = 8192
 func (c *Conn) verifyPeer() (Alert, error) {
 	sentDER, verifiedDER := c.shim.PeerCerts()
 	sent, err := parseChain(sentDER)
+	if err == nil && len(sent) == 0 {
+		err = errors.New("it could not be read: out of memory")
+	}
 	if err != nil {
 		return alertBadCertificate, &Error{Op: "handshake", Kind: KindCertificate, Alert: alertBadCertificate,
 			Message: "the peer's certificate cannot be parsed", Err: err}

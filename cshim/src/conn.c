@@ -279,9 +279,14 @@ SHIM_EXPORT uint8_t *s2nshim_conn_peer_certs(s2nshim_conn *conn, size_t *sent, s
     *sent = pack_certs(wire, NULL);
     size_t total = *sent + (verified == NULL ? 0 : pack_certs(verified, NULL));
     uint8_t *out = total == 0 ? NULL : malloc(total);
-    if (out != NULL) {
-        *len = pack_certs(wire, out);
-        *len += verified == NULL ? 0 : pack_certs(verified, out + *len);
+    if (out == NULL) {
+        return NULL;
+    }
+    *len = pack_certs(wire, out);
+    *len += verified == NULL ? 0 : pack_certs(verified, out + *len);
+    if (*len != total) { /* out of memory in between */
+        free(out);
+        return NULL;
     }
     return out;
 }

@@ -74,7 +74,7 @@ func TestValidate(t *testing.T) {
 				_, err := s2n.Dial("tcp", "127.0.0.1:1", row.config)
 				check(err)
 			}
-			require.Equal(t, before, cshim.GetMemStats().Conns)
+			require.LessOrEqual(t, cshim.GetMemStats().Conns, before) // those of other tests may end meanwhile
 		})
 	}
 }

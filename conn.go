@@ -85,18 +85,6 @@ func newConn(conn net.Conn, config *Config, role uint8, name string) *Conn {
 	return c
 }
 
-// slots bounds how many goroutines are in C at once for the long calls: making a
-// connection, each step of its handshake, freeing it. More would not be faster, and
-// Go makes a thread more for each that stays in C for longer than some 20 µs. The one
-// above GOMAXPROCS keeps every P busy while a goroutine in C waits for its own again.
-var slots = make(chan struct{}, runtime.GOMAXPROCS(0)+1)
-
-func inSlot(call func()) {
-	slots <- struct{}{}
-	call()
-	<-slots
-}
-
 // Handshake runs the handshake if it has not run; Read and Write do it by themselves.
 func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background()) }
 
@@ -116,14 +104,30 @@ func (c *Conn) HandshakeContext(ctx context.Context) error {
 		return c.handshakeErr
 	}
 	stop := func() bool { return true }
+	var closed chan struct{}
 	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, func() { _ = c.conn.Close() })
+		closed = make(chan struct{})
+		stop = context.AfterFunc(ctx, func() {
+			_ = c.conn.Close()
+			close(closed)
+		})
 	}
-	err := c.handshake()
+	info, err := c.handshake(ctx)
 	if !stop() {
+		<-closed
 		err = ctx.Err()
+	} else if err != nil && err == ctx.Err() { // seen before the AfterFunc began
+		_ = c.conn.Close()
 	}
-	if err != nil {
+	if err == nil {
+		c.info.Store(info)
+		c.done.Store(true)
+		if c.raw == nil {
+			// Two goroutines that wake each other share one time slice, and at its end Go
+			// would take the P from whatever call is in C: cshim/src/tick.c.
+			runtime.Gosched()
+		}
+	} else {
 		c.handshakeErr = err
 		if shim := c.shim; shim != nil && c.blind.until.Load() == 0 {
 			c.freeShim(shim)
@@ -133,7 +137,7 @@ func (c *Conn) HandshakeContext(ctx context.Context) error {
 }
 
 // start makes the C object.
-func (c *Conn) start() error {
+func (c *Conn) start(ctx context.Context) error {
 	if c.active.Load()&1 != 0 {
 		return closedError("handshake")
 	}
@@ -157,7 +161,9 @@ func (c *Conn) start() error {
 	}
 	var shim *cshim.Conn
 	var r cshim.Result
-	inSlot(func() { shim, r = cshim.NewConn(compiled, fd, c.sni) })
+	if err := inSlot(ctx, func() { shim, r = cshim.NewConn(compiled, fd, c.sni) }); err != nil {
+		return err
+	}
 	if r.Status != cshim.OK {
 		return s2nError("handshake", r)
 	}
@@ -171,67 +177,75 @@ func (c *Conn) start() error {
 	return nil
 }
 
-func (c *Conn) handshake() error {
-	if err := c.start(); err != nil {
-		return err
+func (c *Conn) handshake(ctx context.Context) (*cshim.ConnInfo, error) {
+	if err := c.start(ctx); err != nil {
+		return nil, err
 	}
 	if !c.shim.Acquire() {
-		return closedError("handshake")
+		return nil, closedError("handshake")
 	}
 	defer c.shim.Release()
 	c.setAttempts()
 	for {
-		r, err := c.negotiate()
+		r, err := c.negotiate(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		switch r.Status {
 		case cshim.OK:
-			return c.finish()
+			return c.finish(ctx)
 		case cshim.WantVerify:
 			alert, verifyErr := c.verifyPeer()
 			c.shim.Verified(uint8(alert))
 			if verifyErr != nil {
-				_, _ = c.negotiate() // sends the alert
+				_, _ = c.negotiate(ctx) // sends the alert
 				c.sendOut()
-				return verifyErr
+				return nil, verifyErr
 			}
 		default:
 			err := c.resultError("handshake", r)
 			c.blindFor(r.Delay)
 			c.sendOut()
-			return err
+			return nil, err
 		}
 	}
 }
 
 // finish takes over what was agreed on.
-func (c *Conn) finish() error {
+func (c *Conn) finish(ctx context.Context) (*cshim.ConnInfo, error) {
 	if c.raw == nil && c.lastFlightMatters() {
 		if err := c.drain(); err != nil {
-			return transportError("handshake", err)
+			return nil, transportError("handshake", err)
 		}
 	}
 	var info cshim.ConnInfo
 	var r cshim.Result
-	inSlot(func() { info, r = c.shim.Finish() })
+	if err := inSlot(ctx, func() { info, r = c.shim.Finish() }); err != nil {
+		return nil, err
+	}
 	if r.Status != cshim.OK {
-		return s2nError("handshake", r)
+		return nil, s2nError("handshake", r)
 	}
 	if info.Protocol != "" && c.role == roleClient && !contains(c.config.NextProtos, info.Protocol) {
-		_ = c.shim.Abort(uint8(alertUnsupportedExtension))
-		c.sendOut()
-		return &Error{Op: "handshake", Kind: KindProtocol, Alert: alertUnsupportedExtension,
+		c.abort(alertUnsupportedExtension)
+		return nil, &Error{Op: "handshake", Kind: KindProtocol, Alert: alertUnsupportedExtension,
 			Message: "the server chose an application protocol that was not offered"}
 	}
-	c.info.Store(&info)
-	c.done.Store(true)
+	return &info, nil
+}
+
+// abort sends an alert, in one attempt.
+func (c *Conn) abort(alert Alert) {
 	if c.raw == nil {
-		// Two goroutines that wake each other share one time slice, and at its end Go
-		// would take the P from whatever call is in C: cshim/src/tick.c.
-		runtime.Gosched()
+		_ = c.shim.Abort(uint8(alert))
+		c.sendOut()
+		return
 	}
-	return nil
+	// In here the socket cannot be closed. Out of here its number may be another's.
+	_ = c.raw.Write(func(uintptr) bool {
+		_ = c.shim.Abort(uint8(alert))
+		return true
+	})
 }
 
 func contains(list []string, s string) bool {
@@ -250,13 +264,15 @@ func contains(list []string, s string) bool {
 func (c *Conn) lastFlightMatters() bool { return len(c.shim.Out()) > 0 }
 
 // negotiate runs s2n_negotiate until it needs neither transport nor peer.
-func (c *Conn) negotiate() (cshim.Result, error) {
+func (c *Conn) negotiate(ctx context.Context) (cshim.Result, error) {
 	if c.raw != nil {
-		return c.negotiateSocket()
+		return c.negotiateSocket(ctx)
 	}
 	for {
 		var r cshim.Result
-		inSlot(func() { r = c.shim.Negotiate() })
+		if err := inSlot(ctx, func() { r = c.shim.Negotiate() }); err != nil {
+			return r, err
+		}
 		if r.OutWaits() && (r.Status == cshim.WantRead || r.Status == cshim.WantWrite || r.Status == cshim.OK) {
 			if err := c.drain(); err != nil {
 				return r, transportError("handshake", err)
@@ -274,10 +290,22 @@ func (c *Conn) negotiate() (cshim.Result, error) {
 	}
 }
 
-func (c *Conn) negotiateSocket() (cshim.Result, error) {
+// noSlot is what an attempt ended with that did not call C.
+const noSlot cshim.Status = -1
+
+func (c *Conn) negotiateSocket(ctx context.Context) (cshim.Result, error) {
 	var r cshim.Result
+	var held slot
 	attempt := func(uintptr) bool {
-		inSlot(func() { r = c.shim.Negotiate() })
+		// Nobody may wait in here, since whoever closes the socket waits for us to leave.
+		if held == nil {
+			if held = trySlot(); held == nil {
+				r.Status = noSlot
+				return true
+			}
+		}
+		r = c.shim.Negotiate()
+		held = held.leave()
 		return r.Status != cshim.WantRead
 	}
 	flush := func(uintptr) bool {
@@ -286,7 +314,15 @@ func (c *Conn) negotiateSocket() (cshim.Result, error) {
 	}
 	for {
 		if err := c.raw.Read(attempt); err != nil {
+			held.leave()
 			return r, transportError("handshake", err)
+		}
+		if r.Status == noSlot {
+			var err error
+			if held, err = waitSlot(ctx); err != nil {
+				return r, err
+			}
+			continue
 		}
 		if r.Status != cshim.WantWrite {
 			return r, nil
@@ -330,7 +366,7 @@ func (c *Conn) Close() error {
 	}
 	var alertErr error
 	if x == 0 && c.done.Load() {
-		alertErr = c.closeNotify("close")
+		alertErr = c.closeNotify(true)
 		if c.peerClosed.Load() {
 			alertErr = nil // the peer said its goodbye first, and may be gone
 		}
@@ -353,17 +389,18 @@ func (c *Conn) freeShim(shim *cshim.Conn) {
 		c.lastCounts.Store(&counts)
 		shim.Release()
 	}
-	inSlot(shim.Close)
+	shim.Close()
 	trimSoon()
 }
 
 // CloseWrite sends close_notify and ends the writing side (RFC 8446, 6.1); Read
-// goes on. Only after the handshake. The transport stays whole.
+// goes on. Only after the handshake. It waits for a Write that runs, then for 5
+// seconds at most. The transport stays whole. An error says that the peer was not told.
 func (c *Conn) CloseWrite() error {
 	if !c.done.Load() {
 		return configError("close", "CloseWrite called before the handshake complete")
 	}
-	return c.closeNotify("close")
+	return c.closeNotify(false)
 }
 
 // closeDeadline is 5 seconds from now, or the caller's own write deadline if that is sooner.

@@ -310,32 +310,40 @@ func (c *Conn) KeyUpdate() error {
 	if c.info.Load().Version != 0x0304 {
 		return configError("key update", "TLS 1.2 has no key updates")
 	}
-	return c.control("key update", func() cshim.Result { return c.shim.KeyUpdate() }, time.Time{})
+	c.out.Lock()
+	defer c.out.Unlock()
+	return c.controlLocked("key update", c.shim.KeyUpdate)
 }
 
-// closeNotify sends close_notify once.
-func (c *Conn) closeNotify(op string) error {
-	return c.control(op, func() cshim.Result {
-		if c.write.closed {
-			return cshim.Result{}
-		}
-		return c.shim.CloseWrite()
-	}, c.closeDeadline())
-}
-
-// control sends a message of TLS's own, by the writing side. A zero deadline leaves the caller's.
-func (c *Conn) control(op string, send func() cshim.Result, deadline time.Time) error {
-	closing := !deadline.IsZero()
-	if closing {
-		_ = c.conn.SetWriteDeadline(deadline)
-		defer func() { _ = c.conn.SetWriteDeadline(c.callerDeadline()) }()
+// closeNotify sends close_notify once, for 5 seconds at most. It waits for the
+// writing side; whoever closes for good bounds that, too.
+func (c *Conn) closeNotify(forGood bool) error {
+	if forGood {
+		_ = c.conn.SetWriteDeadline(c.closeDeadline())
 	}
 	c.out.Lock()
 	defer c.out.Unlock()
 	if c.out.err != nil {
-		if closing {
+		if forGood {
 			return nil // the stream broke off; a clean end would be a lie
 		}
+		return c.out.err
+	}
+	_ = c.conn.SetWriteDeadline(c.closeDeadline())
+	defer func() { _ = c.conn.SetWriteDeadline(c.callerDeadline()) }()
+	err := c.controlLocked("close", func() cshim.Result {
+		if c.write.closed {
+			return cshim.Result{}
+		}
+		return c.shim.CloseWrite()
+	})
+	c.write.closed = true
+	return err
+}
+
+// controlLocked sends a message of TLS's own, by the writing side.
+func (c *Conn) controlLocked(op string, send func() cshim.Result) error {
+	if c.out.err != nil {
 		return c.out.err
 	}
 	if !c.shim.Acquire() {
@@ -343,9 +351,6 @@ func (c *Conn) control(op string, send func() cshim.Result, deadline time.Time) 
 	}
 	defer c.shim.Release()
 	r, err := c.sendControl(send)
-	if closing {
-		c.write.closed = true
-	}
 	switch {
 	case err != nil:
 		err = transportError(op, err)

@@ -104,18 +104,23 @@ const (
 	docsEnd   = "<!-- to here. -->"
 )
 
-// updateDocs puts tables and plot where docs/BENCHMARKING.md shows them.
+// updateDocs puts tables and plot where docs/BENCHMARKING.md shows them, and beside
+// it the text with all that was measured.
 func (r *Report) updateDocs(dir string) error {
 	file := filepath.Join(dir, "BENCHMARKING.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	updated, err := splice(string(text), "![Ratios against "+r.Against+"](bench.svg)\n\n"+r.markdown())
+	updated, err := splice(string(text), "![Ratios against "+r.Against+"](bench.svg)\n\nAll of it, with spreads: [bench.txt](bench.txt).\n\n"+r.markdown())
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return errors.Join(os.WriteFile(file, []byte(updated), 0o644), os.WriteFile(filepath.Join(dir, "bench.svg"), []byte(r.plot()), 0o644))
+	return errors.Join(
+		os.WriteFile(file, []byte(updated), 0o644),
+		os.WriteFile(filepath.Join(dir, "bench.svg"), []byte(r.plot()), 0o644),
+		os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(r.text()), 0o644),
+	)
 }
 
 // splice replaces what is between the two marks.

@@ -251,17 +251,22 @@ func (r *Report) printReach(w io.Writer) {
 	_ = t.Flush()
 }
 
-// write puts the report beside what was built.
-func (r *Report) write(dir string) error {
+// text is all that was printed.
+func (r *Report) text() string {
 	var text strings.Builder
 	r.head(&text)
 	for _, c := range r.Cases {
 		r.table(&text, c)
 	}
 	r.printReach(&text)
+	return text.String()
+}
+
+// write puts the report beside what was built.
+func (r *Report) write(dir string) error {
 	err := errors.Join(
 		writeJSON(filepath.Join(dir, "bench.json"), r),
-		os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(text.String()), 0o644),
+		os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(r.text()), 0o644),
 		os.WriteFile(filepath.Join(dir, "bench.md"), []byte(r.markdown()), 0o644),
 		os.WriteFile(filepath.Join(dir, "bench.svg"), []byte(r.plot()), 0o644),
 	)

@@ -305,7 +305,8 @@ func (c *Conn) negotiateSocket(ctx context.Context) (cshim.Result, error) {
 			}
 		}
 		r = c.shim.Negotiate()
-		held = held.leave()
+		held.leave()
+		held = nil
 		return r.Status != cshim.WantRead
 	}
 	flush := func(uintptr) bool {

@@ -56,12 +56,11 @@ func waitSlot(ctx context.Context) (slot, error) {
 	}
 }
 
-// leave gives a slot back, if s is one. It returns none.
-func (s slot) leave() slot {
+// leave gives a slot back, if s is one.
+func (s slot) leave() {
 	if s != nil {
 		<-s
 	}
-	return nil
 }
 
 func inSlot(ctx context.Context, call func()) error {

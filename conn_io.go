@@ -24,12 +24,15 @@ const (
 type writeState struct {
 	closed  bool        // close_notify, or an alert, was sent
 	pending atomic.Bool // the reader left something to flush while the lock was held
-	streak  int         // bytes written since the last yield
+	streak  int         // bytes written since the last yield, a call counting as callBytes
 }
 
 // A writer whom nothing stops yields after so many bytes, long before the 10 ms after
 // which Go would take its P away in the middle of a call into C: cshim/src/tick.c.
-const yieldAfter = 1 << 20
+const (
+	yieldAfter = 1 << 20
+	callBytes  = 2 << 10
+)
 
 // setAttempts makes the functions that the poller calls. An attempt must be made
 // inside RawConn.Read or Write: state read before could miss a wake-up.
@@ -253,7 +256,7 @@ func (c *Conn) writeLocked(b []byte) (int, error) {
 			c.out.err = err
 			return total, err
 		}
-		if c.write.streak += n; c.write.streak >= yieldAfter {
+		if c.write.streak += n + callBytes; c.write.streak >= yieldAfter {
 			c.write.streak = 0
 			runtime.Gosched()
 		}

@@ -189,7 +189,7 @@ func machine() map[string]string {
 		}
 	}
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m["kernel"] = strings.TrimSpace(string(text))
+		m["kernel"], _, _ = strings.Cut(strings.TrimSpace(string(text)), "-") // what follows names a builder
 	}
 	if text, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {
 		m["commit"] = strings.TrimSpace(string(text))

@@ -390,7 +390,13 @@ func (c *Conn) freeShim(shim *cshim.Conn) {
 		c.lastCounts.Store(&counts)
 		shim.Release()
 	}
-	shim.Close()
+	// Now if there is a slot; else when there is one, for which Close does not wait.
+	if s := trySlot(); s != nil {
+		shim.Close()
+		s.leave()
+	} else {
+		go func() { _ = inSlot(context.Background(), shim.Close) }()
+	}
 	trimSoon()
 }
 

@@ -321,8 +321,9 @@ func (c *Conn) KeyUpdate() error {
 // closeNotify sends close_notify once, for 5 seconds at most. It waits for the
 // writing side; whoever closes for good bounds that, too.
 func (c *Conn) closeNotify(forGood bool) error {
+	deadline := c.closeDeadline()
 	if forGood {
-		_ = c.conn.SetWriteDeadline(c.closeDeadline())
+		_ = c.conn.SetWriteDeadline(deadline)
 	}
 	c.out.Lock()
 	defer c.out.Unlock()
@@ -332,7 +333,10 @@ func (c *Conn) closeNotify(forGood bool) error {
 		}
 		return c.out.err
 	}
-	_ = c.conn.SetWriteDeadline(c.closeDeadline())
+	if !forGood {
+		deadline = c.closeDeadline()
+	}
+	_ = c.conn.SetWriteDeadline(deadline)
 	defer func() { _ = c.conn.SetWriteDeadline(c.callerDeadline()) }()
 	err := c.controlLocked("close", func() cshim.Result {
 		if c.write.closed {

@@ -134,6 +134,7 @@ func TestCloseWriteWaitsForWrite(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // the Write is stuck: nobody reads
 	go func() { closed <- client.CloseWrite() }()
 	time.Sleep(5500 * time.Millisecond) // longer than CloseWrite gives its own message
+	require.NoError(t, server.SetReadDeadline(time.Now().Add(20*time.Second)))
 	n, err := io.Copy(io.Discard, server)
 	require.NoError(t, err)
 	require.EqualValues(t, size, n)
